@@ -277,7 +277,7 @@ func (s *Service) nightlyBackup() func(ctx context.Context, app core.App) (int, 
 		for _, one := range verified {
 			names = append(names, one.Name)
 		}
-		return b.store.Keep(ctx, s.settings.Backup.Keep, names)
+		return b.store.Prune(ctx, s.settings.Backup.Keep, names)
 	}
 }
 
@@ -311,7 +311,7 @@ func (s *Service) verifyNewest(ctx context.Context, app core.App) (int, error) {
 // verifyInSubprocess verifies a backup in a separate process, because a process holds the keys of one database only. That process records the result.
 func (p *Program) verifyInSubprocess(ctx context.Context, dir, name string) error {
 	if p.Self == "" {
-		return errors.New("this program cannot start itself: verify the backup by command")
+		return errors.New("this program cannot start itself: run vigil backup verify")
 	}
 	command := exec.CommandContext(ctx, p.Self, "backup", "verify", name, "--dir", dir) //nolint:gosec // the program itself, with names that it created
 	command.Env = p.Environ
@@ -353,7 +353,7 @@ func (s *Service) inspectBackups(ctx context.Context) {
 func (s *Service) probeBackups(ctx context.Context) error {
 	if s.settings.Backup.S3Bucket == "" {
 		folder := backupFolder(s.app.DataDir(), s.settings)
-		if err := backup.Writable(folder); err != nil {
+		if err := backup.CheckWritable(folder); err != nil {
 			return fmt.Errorf("the folder %s: %w", folder, reasonOf(err))
 		}
 		return nil

@@ -112,7 +112,7 @@ func (c *checkup) checkSettings() (readable bool) {
 	for _, warning := range settings.Warnings() {
 		c.warn("settings", "%s", warning)
 	}
-	if err := mayAppend(settings.LogFile); err != nil {
+	if err := checkAppendable(settings.LogFile); err != nil {
 		c.fail("settings", "VIGIL_LOG_FILE: %s cannot be written: %v", settings.LogFile, reasonOf(err))
 		return true
 	}
@@ -120,8 +120,8 @@ func (c *checkup) checkSettings() (readable bool) {
 	return true
 }
 
-// mayAppend returns an error if the file could not be opened for appending or created; it creates no file. An empty name is valid.
-func mayAppend(name string) error {
+// checkAppendable returns an error if the file could not be opened for appending or created; it creates no file. An empty name is valid.
+func checkAppendable(name string) error {
 	if name == "" {
 		return nil
 	}
@@ -133,7 +133,7 @@ func mayAppend(name string) error {
 		return err
 	}
 	if folder := filepath.Dir(name); exists(folder) {
-		return backup.Writable(folder)
+		return backup.CheckWritable(folder)
 	}
 	return err
 }
@@ -142,7 +142,7 @@ func mayAppend(name string) error {
 func (c *checkup) checkFolder() (exists bool) {
 	const subject = "folder"
 	dir := c.program.dir
-	if err := backup.Writable(dir); err != nil {
+	if err := backup.CheckWritable(dir); err != nil {
 		c.fail(subject, "%s cannot be written: %v", dir, reasonOf(err))
 		return false
 	}
@@ -157,7 +157,7 @@ func (c *checkup) checkFolder() (exists bool) {
 		return false
 	}
 	for _, name := range databaseFiles(dir) { // before opening the database: closing one of its files would release this process's locks
-		if err := mayAppend(name); err != nil {
+		if err := checkAppendable(name); err != nil {
 			c.fail(subject, "%s cannot be written: %v", name, reasonOf(err))
 			return false
 		}

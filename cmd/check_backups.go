@@ -19,7 +19,7 @@ func (c *checkup) checkBackup(ctx context.Context) {
 	const subject = "backup"
 	bucket, folder := c.settings.Backup.S3Bucket != "", backupFolder(c.program.dir, c.settings)
 	if !bucket {
-		if err := backup.Writable(folder); err != nil {
+		if err := backup.CheckWritable(folder); err != nil {
 			c.fail(subject, "%s cannot be written: %v", folder, reasonOf(err))
 			return
 		}
@@ -59,7 +59,8 @@ func (c *checkup) checkBackup(ctx context.Context) {
 	c.reportBackup(taken, newest.Name, verified)
 }
 
-// checkBackupKeys warns of stored backups that the ring does not open. A start does not depend on them, so it is no failure.
+// checkBackupKeys warns of stored backups that the key ring cannot open. It is no failure, because
+// the service starts without them.
 func (c *checkup) checkBackupKeys(ctx context.Context) {
 	const subject = "backup"
 	if c.settings.RequireEncryption() != nil {

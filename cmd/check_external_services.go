@@ -194,7 +194,7 @@ func (c *checkup) checkWarehouse() {
 		return
 	}
 	const subject = "warehouse"
-	if err := backup.Writable(w.Folder); err != nil {
+	if err := backup.CheckWritable(w.Folder); err != nil {
 		c.fail(subject, "%s cannot be written: %v", w.Folder, reasonOf(err))
 		return
 	}

@@ -79,7 +79,7 @@ func (p *Program) exportClaims(cmd *cobra.Command, month, out string) error {
 func exportBatch(cmd *cobra.Command, app core.App, house clearinghouse.Engine, ids []string, out string, by audit.Actor, now time.Time) (left int, err error) {
 	row, err := house.SendBatch(app, ids, by, now)
 	if refused, ok := errors.AsType[*fault.Error](err); ok {
-		lines, _ := refused.Extra["lines"].([]clearinghouse.Refusal)
+		lines, _ := refused.Extra["lines"].([]clearinghouse.LineErrors)
 		if len(lines) == 0 {
 			return 0, err
 		}
@@ -152,7 +152,7 @@ func (p *Program) importClaims(cmd *cobra.Command, args []string) error {
 			}
 		}
 		if failed > 0 {
-			return fmt.Errorf("%d of %d files were refused", failed, len(files))
+			return fmt.Errorf("%d of %d files were rejected", failed, len(files))
 		}
 		return nil
 	})

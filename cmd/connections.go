@@ -60,7 +60,7 @@ func (s *Service) serveMetrics(ctx context.Context) error {
 	}
 	err := s.metrics.Watch(metrics.Sources{
 		App: s.app, Clock: s.now, LeaseHeld: leaseHeld, Waiting: s.writer.QueueDepth, Health: s.monitor.Latest, Outage: s.worker.Outage, Connections: s.connLimiter.Counts,
-		Zone: s.settings.PracticeLocation, ReplicaAge: s.replicaAge(), Damaged: s.inspector.Damaged, DiskFree: func() (uint64, bool) { return diskFree(s.app.DataDir()) }, CertificateEnds: func() time.Time { return s.certificates.notAfter() }, Exported: s.lastExport, Log: s.log,
+		Zone: s.settings.PracticeLocation, ReplicaAge: s.replicaAge(), Damaged: s.inspector.Damaged, DiskFree: func() (uint64, bool) { return diskFree(s.app.DataDir()) }, CertificateEnds: func() time.Time { return s.certificates.notAfter() }, LastExport: s.lastExport, Log: s.log,
 	})
 	if err != nil {
 		return err

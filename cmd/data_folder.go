@@ -103,7 +103,7 @@ func shareSettingsKey(settings config.Settings) error {
 
 const settingsKeyName = config.Prefix + "SETTINGS_KEY"
 
-// Open is openAs for a command, which may run while the service does.
+// Open is openAs for a command that may run beside the service.
 func Open(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	return openAs(app, settings, admitCommand)
 }
@@ -111,8 +111,9 @@ func Open(app core.App, settings config.Settings) (*phi.Sealer, error) {
 // admission permits a process with a key ring to use the data folder. It calls migrate, which updates the schema, once nothing prevents it.
 type admission func(app core.App, ring *phi.KeyRing, migrate func() error) error
 
-// openAs bootstraps the app, migrates the schema and sets the keys of encrypted fields. It fails if the ring lacks a key that stored values need, if
-// the process may not seal values there, or if the audit trail's triggers are missing.
+// openAs bootstraps the app, migrates the schema and sets the keys of encrypted fields. It fails if
+// the key ring lacks a key that stored values need, if this process may not seal values in this
+// folder, or if the audit trail's triggers are missing.
 func openAs(app core.App, settings config.Settings, admit admission) (*phi.Sealer, error) {
 	if err := settings.RequireEncryption(); err != nil {
 		return nil, err
@@ -136,10 +137,11 @@ func openAs(app core.App, settings config.Settings, admit admission) (*phi.Seale
 	if err := audit.EnsureState(app); err != nil || !isNew {
 		return sealer, err
 	}
-	return sealer, billing.StoreShippedFees(app, time.Now().In(settings.PracticeLocation))
+	return sealer, billing.StoreBundledFees(app, time.Now().In(settings.PracticeLocation))
 }
 
-// OpenToServe is openAs for the service. It also writes PocketBase's settings, which a command with other settings must not.
+// OpenToServe is openAs for the service. It also writes PocketBase's settings, which a command with
+// different settings must not do.
 func OpenToServe(app core.App, settings config.Settings) (*phi.Sealer, error) {
 	sealer, err := openAs(app, settings, admitService)
 	if err != nil {

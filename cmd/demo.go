@@ -237,7 +237,7 @@ func (d *demo) populate(ctx context.Context, s *Service) (enrolled int, err erro
 }
 
 func (d *demo) superuser(app core.App) error {
-	superuser, err := collections.New(app, core.CollectionNameSuperusers)
+	superuser, err := collections.NewRecord(app, core.CollectionNameSuperusers)
 	if err != nil {
 		return err
 	}

@@ -59,9 +59,9 @@ func (s *Service) routeEngines() routes.Engines {
 			AccessTokens: auth.TokenAuthenticator{Users: s.auth, Clients: s.clients}, Limits: s.limits, Observer: web.Observer{Answered: s.metrics.CountRequest, Rejected: s.metrics.CountRejection},
 		},
 		Jobs: s.jobs(), Settings: s.settings.List(),
-		Auth: s.auth, Clients: s.clients, Webhooks: s.webhooks, Exports: s.exports, Push: s.push, Directory: s.directory, ReadingStore: s.readings, Writer: s.writer, Transmissions: s.worker, Monitor: s.monitor,
+		Auth: s.auth, Clients: s.clients, Webhooks: s.webhooks, Exports: s.exports, Push: s.push, Directory: s.directory, ReadingStore: s.readings, Writer: s.writer, DeliveryWorker: s.worker, Monitor: s.monitor,
 		Dashboard:       s.board,
-		IngestPipeline:  s.intake,
+		IngestPipeline:  s.pipeline,
 		DefaultsChanged: s.rescoreRequests.Changed,
 		Devices:         s.devices,
 		Billing:         s.billing,
@@ -84,9 +84,9 @@ func (s *Service) routeEngines() routes.Engines {
 
 func (s *Service) hookEngines() hooks.Engines {
 	return hooks.Engines{
-		ReadingStore: s.readings, ReportImplausible: s.intake.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
+		ReadingStore: s.readings, ReportImplausible: s.pipeline.ReportImplausibleRecord, Directory: s.directory, Zone: s.settings.PracticeLocation, Clock: s.now,
 		Practice:  s.settings.Practice.Name,
-		EvictUser: s.auth.Evict, EvictClient: s.clients.Evict, WebhookChanged: s.webhooks.EndpointChanged, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Realtime: s.live, Limits: s.limits,
+		EvictUser: s.auth.Evict, EvictClient: s.clients.Evict, WebhookChanged: s.webhooks.EndpointChanged, Wake: s.worker.Wake, WakeMailer: s.mailer.Wake, Auth: s.auth, Realtime: s.publisher, Limits: s.limits,
 		Billing: s.billing,
 	}
 }
@@ -104,7 +104,7 @@ func newAuth(app core.App, sealer *phi.Sealer, settings config.Settings, now tim
 	if err != nil {
 		return nil, err
 	}
-	required := auth.RequiredTwoFactor{Since: since}
+	required := auth.TwoFactorPolicy{Since: since}
 	required.Roles, required.Grace = settings.RolesNeedingTwoFactor()
 	return auth.New(sealer, auth.Options{
 		RefreshFamilyLife: settings.Auth.RefreshFamilyLife, IdleLogout: settings.Auth.IdleLogout, TOTPIssuer: settings.Auth.TOTPIssuer,
@@ -149,7 +149,7 @@ func newClaimsLoader(settings config.Settings) claims.Loader {
 	}
 }
 
-func (s *Service) newIntake() *ingest.Pipeline {
+func (s *Service) newPipeline() *ingest.Pipeline {
 	g := s.settings.Gateway
 	return ingest.NewPipeline(ingest.PipelineOptions{
 		Adapters: gateway.NewAdapters(g, s.settings.Clinical.MeasuredAtMaxFuture), Readings: s.readings, Writer: s.writer, Devices: s.devices,
@@ -173,9 +173,9 @@ func newEMRContext(client *emr.Client, settings config.Settings) *emrcontext.Eng
 	return emrcontext.New(emrcontext.Options{Client: client, Enabled: e.Context, AutoHold: e.AutoHold, Stale: e.ContextStale, Zone: settings.PracticeLocation})
 }
 
-func (s *Service) newLive() *realtime.Publisher {
+func (s *Service) newPublisher() *realtime.Publisher {
 	return realtime.NewPublisher(realtime.Options{
-		Views: routes.LiveViews{Clock: s.now}, Check: s.auth.Check, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
+		Views: routes.LiveViews{Clock: s.now}, Authenticate: s.auth.AuthenticatePassively, RestrictToCareTeam: s.settings.Clinical.RestrictToCareTeam,
 		Zone: s.settings.PracticeLocation, Clock: s.now, Log: s.log,
 	})
 }
@@ -281,7 +281,7 @@ func (s *Service) rescoreOnRequest(ctx context.Context) {
 	if err := templates.ProposeMissing(ctx, s.app, s.now(), s.settings.PracticeLocation); err != nil && ctx.Err() == nil {
 		s.log.Error("templates not proposed after an upgrade; the daily job retries", slog.Any("error", err))
 	}
-	if err := triage.RescoreOutdated(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
+	if err := triage.RescoreOutdated(ctx, s.app, s.now(), s.publisher.Rescored); err != nil && ctx.Err() == nil {
 		s.log.Error("triage could not rescore patients after an upgrade; the hourly job retries", slog.Any("error", err))
 	}
 	for {
@@ -290,7 +290,7 @@ func (s *Service) rescoreOnRequest(ctx context.Context) {
 			return
 		case <-s.rescoreRequests.waiting:
 		}
-		if _, _, err := triage.RescoreAll(ctx, s.app, s.now(), s.live.Rescored); err != nil && ctx.Err() == nil {
+		if _, _, err := triage.RescoreAll(ctx, s.app, s.now(), s.publisher.Rescored); err != nil && ctx.Err() == nil {
 			s.log.Error("triage could not rescore patients after a change of the default thresholds; the hourly job retries", slog.Any("error", err))
 		}
 	}
@@ -301,12 +301,12 @@ func (s *Service) fhirSystems() fhir.Systems {
 }
 
 func (s *Service) newExports() *fhirserver.BulkExporter {
-	return fhirserver.NewBulkExporter(fhirserver.Options{
-		Resources: fhirserver.ExportSource{Engine: s.facade()}, Retention: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
+	return fhirserver.NewBulkExporter(fhirserver.BulkExporterOptions{
+		Resources: fhirserver.ExportSource{Engine: s.newFHIREngine()}, Retention: s.settings.FHIR.ExportKeep, Clock: s.now, Log: s.log,
 	})
 }
 
-func (s *Service) facade() *fhirserver.Engine {
+func (s *Service) newFHIREngine() *fhirserver.Engine {
 	return &fhirserver.Engine{
 		Systems: s.fhirSystems(), Zone: s.settings.PracticeLocation, Directory: s.directory, Practice: s.settings.Practice.Name, PublicURL: s.settings.PublicURL,
 	}

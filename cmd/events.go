@@ -44,7 +44,7 @@ func (s *Service) startEvents(ctx context.Context) error {
 	context.AfterFunc(ctx, stream.Close)
 	reader := consumer.New(consumer.Options{
 		Stream: stream, Practice: e.Practice, Identities: identities, Replay: e.Replay, Epoch: s.epoch, Held: s.leaseHeld,
-		Receive: s.intake.Receive, Received: s.countQuarantined, Log: s.log,
+		Receive: s.pipeline.Receive, Received: s.countQuarantined, Log: s.log,
 	})
 	s.runWorker(func() { reader.Run(ctx, s.app) })
 	s.background.Go(func() { s.publishClaims(ctx, stream, e.Recipient()) })

@@ -70,7 +70,7 @@ func (s *Service) newWarehouse(sealer *phi.Sealer) (*warehouse.Engine, error) {
 	}
 	return warehouse.New(warehouse.Options{
 		Practice: w.Practice, Format: w.Format, Tables: w.Tables, Key: key, Zone: s.settings.PracticeLocation,
-		Resources: fhirserver.ExportSource{Engine: s.facade()}, Open: s.openWarehouse,
+		Resources: fhirserver.ExportSource{Engine: s.newFHIREngine()}, Open: s.openWarehouse,
 	}), nil
 }
 

@@ -37,7 +37,7 @@ func (p *Program) ingestionCommand() *cobra.Command {
 			if zoneName != "" {
 				var err error
 				if zone, err = time.LoadLocation(zoneName); err == nil && zone == time.Local {
-					err = errors.New("the host's own zone is not that of the table")
+					err = errors.New("Local is the host's zone, not necessarily the file's")
 				}
 				if err != nil {
 					return usageError{fmt.Errorf("--zone must be a name such as America/Chicago: %w", err)}
@@ -69,7 +69,7 @@ func (p *Program) withService(cmd *cobra.Command, work func(context.Context, *co
 }
 
 func (p *Program) replay(ctx context.Context, cmd *cobra.Command, s *Service) error {
-	done, err := s.intake.Replay(ctx, s.app, now, progress(cmd.ErrOrStderr(), "events tried"))
+	done, err := s.pipeline.Replay(ctx, s.app, now, progress(cmd.ErrOrStderr(), "events tried"))
 	fmt.Fprintf(cmd.OutOrStdout(), "%d stored, %d known, %d handled, %d still waiting\n", done.Stored, done.Duplicates, done.Processed, done.Pending)
 	return err
 }
@@ -88,7 +88,7 @@ func (s *Service) importReadings(ctx context.Context, cmd *cobra.Command, path s
 	var refused []error
 	leftOut := map[string]int{} // stored lines by column
 	show := progress(cmd.ErrOrStderr(), "lines read")
-	done, err := s.intake.Import(ctx, s.app, table, ingest.ImportOptions{
+	done, err := s.pipeline.Import(ctx, s.app, table, ingest.ImportOptions{
 		DryRun: dryRun, Clock: now, OnProgress: func(lines int) { show(lines, table.Lines) },
 		OnRejected: func(line int, reason string) { refused = append(refused, fmt.Errorf("line %d: %s", line, reason)) },
 		OnLeftOut:  func(column string) { leftOut[column]++ },

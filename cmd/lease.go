@@ -175,7 +175,7 @@ func (s *Service) startWorkers(ctx context.Context) {
 		<-ctx.Done()
 	})
 	s.runWorker(func() { s.writer.Run(ctx, s.app) })
-	s.runWorker(func() { s.live.Run(ctx, s.app) })
+	s.runWorker(func() { s.publisher.Run(ctx, s.app) })
 	workers := []interface {
 		Run(context.Context, core.App)
 	}{s.worker, s.mailer, s.dispatcher, s.webhooks, s.exports}

@@ -30,7 +30,7 @@ func showRules(cmd *cobra.Command, args []string) error {
 		}
 		years = append(years, pack.Year)
 	}
-	return fmt.Errorf("there are no rules of %q, only of %v", args[0], years)
+	return fmt.Errorf("there are no rules for %q, only for %v", args[0], years)
 }
 
 func previewRules(cmd *cobra.Command, args []string) error {

@@ -68,7 +68,7 @@ type Service struct {
 	directory       *patients.Directory
 	readings        *ingest.ReadingStore
 	writer          *ingest.Writer
-	intake          *ingest.Pipeline
+	pipeline        *ingest.Pipeline
 	emr             *emr.Client
 	emrContext      *emrcontext.Engine
 	messages        *messaging.Worker // nil if no messages are sent
@@ -79,7 +79,7 @@ type Service struct {
 	board           *dashboard.Board
 	metrics         *metrics.Metrics
 	billing         *billing.Engine
-	live            *realtime.Publisher
+	publisher       *realtime.Publisher
 	exports         *fhirserver.BulkExporter
 	warehouse       *warehouse.Engine // nil without warehouse exports
 	limits          *ratelimit.Limiter
@@ -93,7 +93,7 @@ type Service struct {
 	lease        *heldLease // nil if none is needed
 	quit         context.CancelCauseFunc
 
-	// stored and finished are the demo's callbacks for its output; they must not block.
+	// onStored and onFinished are the demo's callbacks for its output; they must not block.
 	onStored   func([]ingest.Outcome)
 	onFinished func(emr.Result)
 	// Listening is called with the address when requests are accepted.
@@ -135,7 +135,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 	})
 	s.dispatcher.Attach(app)
 	s.readings = ingest.NewReadingStore(readingRules(settings))
-	s.live, s.exports = s.newLive(), s.newExports()
+	s.publisher, s.exports = s.newPublisher(), s.newExports()
 	if s.warehouse, err = s.newWarehouse(sealer); err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (p *Program) NewService(app core.App, sealer *phi.Sealer, settings config.S
 		s.metrics.CountStored(outcomes, s.now())
 		s.onStored(outcomes)
 	})
-	s.intake = s.newIntake()
+	s.pipeline = s.newPipeline()
 	if s.emr, err = newEMRClient(app, settings, s.now); err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func readingRules(settings config.Settings) ingest.Rules {
 		SendHeartRate: settings.FHIR.SendHeartRate, SendDevice: settings.FHIR.SendDevice, SendInterpretation: settings.FHIR.SendInterpretation,
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: settings.Clinical.AutoResolveWarning, Critical: settings.Clinical.AutoResolveCritical},
 		LateAfter:            settings.Clinical.LateReadingAfter, IrregularHeartbeats: settings.Clinical.IrregularHeartbeats,
-		Suspect:         vitals.Distance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
+		Suspect:         vitals.Tolerance{Percent: settings.Clinical.SuspectWeightPercent, Amount: settings.Clinical.SuspectWeightKg},
 		ConfirmReadings: settings.Clinical.ConfirmReadings, WarningPush: alerts.WarningPush(settings.Clinical.WarningPush),
 		EarlyWarning: settings.Clinical.EarlyWarning,
 	}
@@ -309,8 +309,8 @@ func (s *Service) start() error {
 	}
 	var err error
 	s.Scheduler, err = jobs.Start(s.app, jobs.Engines{
-		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, EMRContext: s.emrContext, Messages: s.messages, Reminders: s.reminders(), Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), OnRescored: s.live.Rescored,
-		MayRun: s.mayWrite, OnRun: s.metrics.CountJobRun, Retention: s.retention(), Devices: s.devices, Billing: s.billing, ReadingStore: s.readings, Ingestion: s.intake, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
+		Transmissions: s.worker, SendMeans: s.settings.FHIR.SendMeanPressure, EMR: s.emr, EMRContext: s.emrContext, Messages: s.messages, Reminders: s.reminders(), Mailer: s.mailer, Dispatcher: s.dispatcher, AuditHead: s.settings.Audit.HeadPath, Backup: s.nightlyBackup(), VerifyBackup: s.verifyNewest, Ladder: s.ladder(), OnRescored: s.publisher.Rescored,
+		MayRun: s.mayWrite, OnRun: s.metrics.CountJobRun, Retention: s.retention(), Devices: s.devices, Billing: s.billing, ReadingStore: s.readings, Ingestion: s.pipeline, Exports: s.exports, Warehouse: s.warehouse, Zone: s.settings.PracticeLocation, Log: s.log, Clock: s.clock,
 	})
 	return err
 }
@@ -388,6 +388,6 @@ func (s *Service) newWebhooks() *webhooks.Engine {
 // readingsStored wakes the workers that deliver or publish stored readings.
 func (s *Service) readingsStored() {
 	s.worker.Wake()
-	s.live.Wake()
+	s.publisher.Wake()
 	s.webhooks.Wake()
 }

@@ -34,7 +34,7 @@ func (p *Program) simulateCommand() *cobra.Command {
 			tally, err := sandbox.Simulate(cmd.Context(), options)
 			fmt.Fprintln(cmd.OutOrStdout(), tally)
 			if err == nil && tally.Events > 0 && tally.Delivered == 0 {
-				err = fmt.Errorf("%s took nothing: is it up, with the same VIGIL_GATEWAY_WEBHOOK_SECRET?", options.URL)
+				err = fmt.Errorf("%s accepted nothing: is it running with the same VIGIL_GATEWAY_WEBHOOK_SECRET?", options.URL)
 			}
 			return err
 		},

@@ -85,7 +85,7 @@ func AlertsToAggregate(app core.App, of AggregateKey) ([]*Alert, error) {
 		AND late = {:late} AND `+state+` AND EXISTS (SELECT 1 FROM gateway_events g WHERE g.id = quarantine_id AND quarantine_id != ''
 			AND g.device_id = {:device} AND g.status IN ('`+EventOpen+`', '`+EventRejected+`'))`, dbx.Params{
 		"patient": of.Patient, "type": of.Type, "parameter": of.Parameter, "level": of.Level, "origin": of.Origin, "late": of.Late,
-		"device": of.Device, "since": Instant(of.Since),
+		"device": of.Device, "since": FormatInstant(of.Since),
 	}), "id DESC")
 }
 
@@ -115,7 +115,7 @@ func (a *Alert) StoreAggregate(tx core.App, g Aggregate, message phi.Text, measu
 		return fmt.Errorf("encode alert aggregate: %w", err)
 	}
 	columns := []string{"message", "measured_at", "updated_at"}
-	a.Load(map[string]any{"message": message.Reveal(), "measured_at": Instant(measured), "updated_at": Instant(now)})
+	a.Load(map[string]any{"message": message.Reveal(), "measured_at": FormatInstant(measured), "updated_at": FormatInstant(now)})
 	if shown != nil {
 		if err := update(tx, "clear alert aggregate", GatewayEvents, dbx.Params{"gathered": ""}, dbx.HashExp{"id": a.QuarantineID()}); err != nil {
 			return err

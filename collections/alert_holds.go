@@ -10,7 +10,7 @@ import (
 // DueHolds returns the ids of alerts with an expired escalation hold, the longest overdue first.
 func DueHolds(app core.App, now time.Time, limit int) ([]string, error) {
 	return queryColumn[string](app, "find due holds", `SELECT id FROM alerts WHERE held_until != '' AND held_until <= {:now}
-		ORDER BY held_until, id LIMIT +{:limit}`, dbx.Params{"now": Instant(now), "limit": limit})
+		ORDER BY held_until, id LIMIT +{:limit}`, dbx.Params{"now": FormatInstant(now), "limit": limit})
 }
 
 // HeldUntil returns the end of the escalation hold, or zero.
@@ -35,7 +35,7 @@ func (a *Alert) EndHold(tx core.App) error {
 func ReleaseHolds(tx core.App, patientID, escalationID string, now time.Time) error {
 	return exec(tx, "release holds", `UPDATE alerts SET escalation = {:escalation}, held_until = '', updated_at = {:at}
 		WHERE patient = {:patient} AND held_until != '' AND status IN ('active', 'acknowledged')`,
-		dbx.Params{"patient": patientID, "escalation": escalationID, "at": Instant(now)})
+		dbx.Params{"patient": patientID, "escalation": escalationID, "at": FormatInstant(now)})
 }
 
 // RepeatQuery selects readings that repeat an alert's reading: same patient and kind, measured later.
@@ -47,7 +47,7 @@ type RepeatQuery struct {
 }
 
 func (r RepeatQuery) params() dbx.Params {
-	return dbx.Params{"patient": r.Patient, "kind": r.Kind, "after": Instant(r.After), "typed": r.ByPatient}
+	return dbx.Params{"patient": r.Patient, "kind": r.Kind, "after": FormatInstant(r.After), "typed": r.ByPatient}
 }
 
 // repeats matches an observation that repeats a reading; suspect ones do not.
@@ -66,7 +66,7 @@ func ExpediteHolds(tx core.App, patientID, kind string, enough int, now time.Tim
 	return exec(tx, "expedite holds", `UPDATE alerts SET held_until = {:now} WHERE patient = {:patient} AND held_until > {:now}
 			AND (SELECT COUNT(*) FROM observations WHERE `+repeats+` AND measured_at > alerts.measured_at
 				AND (observations.origin != 'patient' OR alerts.origin = 'patient')) >= {:enough}`,
-		dbx.Params{"patient": patientID, "kind": kind, "enough": enough, "now": Instant(now)})
+		dbx.Params{"patient": patientID, "kind": kind, "enough": enough, "now": FormatInstant(now)})
 }
 
 // HasHold reports whether the escalation of an open alert of a patient is held.
@@ -79,8 +79,8 @@ func HasHold(app core.App, patientID string) (bool, error) {
 // patient typed decides about typed ones only.
 func ExpediteWeakSignal(tx core.App, patientID string, types []string, repeated time.Time, typed bool, now time.Time) error {
 	which := dbx.And(dbx.NewExp(`patient = {:patient} AND held_until > {:now} AND measured_at < {:repeated} AND (NOT {:typed} OR origin = 'patient')`,
-		dbx.Params{"patient": patientID, "now": Instant(now), "repeated": Instant(repeated), "typed": typed}), AnyOf("type", types))
-	return update(tx, "expedite holds of weak signals", Alerts, dbx.Params{"held_until": Instant(now)}, which)
+		dbx.Params{"patient": patientID, "now": FormatInstant(now), "repeated": FormatInstant(repeated), "typed": typed}), AnyOf("type", types))
+	return update(tx, "expedite holds of weak signals", Alerts, dbx.Params{"held_until": FormatInstant(now)}, which)
 }
 
 // HasCriticalWithin reports whether an unretracted reading, measured within a duration before or after another, raised a critical alert of a
@@ -89,5 +89,5 @@ func HasCriticalWithin(app core.App, patientID, alertType string, at time.Time, 
 	return queryValue[bool](app, "look for critical readings", `SELECT EXISTS (SELECT 1 FROM alerts a
 		WHERE a.patient = {:patient} AND a.type = {:type} AND a.level = 'critical' AND a.measured_at > {:from} AND a.measured_at < {:to}
 			AND NOT EXISTS (SELECT 1 FROM observations WHERE id = a.observation AND status = 'entered_in_error'))`,
-		dbx.Params{"patient": patientID, "type": alertType, "from": Instant(at.Add(-within)), "to": Instant(at.Add(within))})
+		dbx.Params{"patient": patientID, "type": alertType, "from": FormatInstant(at.Add(-within)), "to": FormatInstant(at.Add(within))})
 }

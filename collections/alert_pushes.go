@@ -109,11 +109,11 @@ func SetPushRule(tx core.App, alertID, rule, reason string, now time.Time) error
 	if err != nil {
 		return fmt.Errorf("seal push reason: %w", err)
 	}
-	return update(tx, "set push rule", Alerts, dbx.Params{"push_rule": rule, "push_reason": sealed, "updated_at": Instant(now)}, dbx.HashExp{"id": alertID})
+	return update(tx, "set push rule", Alerts, dbx.Params{"push_rule": rule, "push_reason": sealed, "updated_at": FormatInstant(now)}, dbx.HashExp{"id": alertID})
 }
 
 // CountListedWarnings counts the warnings since a time that were not pushed by the practice's rule for warnings.
 func CountListedWarnings(app core.App, careTeamOf string, since time.Time) (int, error) {
-	where := Conditions{dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)})}
+	where := Conditions{dbx.NewExp("created_at >= {:since}", dbx.Params{"since": FormatInstant(since)})}
 	return where.And("level = 'warning' AND push_rule IN ('trend', 'never')").OnCareTeamOf(careTeamOf).Count(app, Alerts)
 }

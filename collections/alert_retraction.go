@@ -30,8 +30,8 @@ func AlertsToReevaluate(tx core.App, patientID string, types []string, before, s
 	return listOf[Alert](tx, Alerts, AllOf(Conditions{
 		dbx.HashExp{"patient": patientID},
 		AnyOf("type", types),
-		dbx.NewExp("measured_at < {:before} AND (quarantine_id = '' AND observation != '' OR "+undecidedImplausible+")", dbx.Params{"before": Instant(before)}),
-		dbx.NewExp("(status = 'active' OR status = 'auto_resolved' AND resolved_at >= {:since})", dbx.Params{"since": Instant(since)}),
+		dbx.NewExp("measured_at < {:before} AND (quarantine_id = '' AND observation != '' OR "+undecidedImplausible+")", dbx.Params{"before": FormatInstant(before)}),
+		dbx.NewExp("(status = 'active' OR status = 'auto_resolved' AND resolved_at >= {:since})", dbx.Params{"since": FormatInstant(since)}),
 		dbx.NewExp(`resolution_reason != 'withdrawn' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`),
 	}), "measured_at", "id")
 }
@@ -40,14 +40,14 @@ func AlertsToReevaluate(tx core.App, patientID string, types []string, before, s
 func SupersededAlerts(tx core.App, patientID string, since time.Time) ([]*Alert, error) {
 	return listOf[Alert](tx, Alerts, AllOf(Conditions{
 		dbx.HashExp{"patient": patientID, "resolution_reason": "superseded", "status": "auto_resolved"},
-		dbx.NewExp("created_at >= {:since} AND (quarantine_id = '' OR "+undecidedImplausible+")", dbx.Params{"since": Instant(since)}),
+		dbx.NewExp("created_at >= {:since} AND (quarantine_id = '' OR "+undecidedImplausible+")", dbx.Params{"since": FormatInstant(since)}),
 		dbx.NewExp(`NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`),
 	}), "measured_at", "id")
 }
 
 // AlertsResolvedAt returns a patient's alerts of a type that the service resolved at a moment.
 func AlertsResolvedAt(tx core.App, patientID, alertType string, at time.Time) ([]*Alert, error) {
-	return listOf[Alert](tx, Alerts, dbx.HashExp{"patient": patientID, "type": alertType, "status": "auto_resolved", "resolved_at": Instant(at)}, "id")
+	return listOf[Alert](tx, Alerts, dbx.HashExp{"patient": patientID, "type": alertType, "status": "auto_resolved", "resolved_at": FormatInstant(at)}, "id")
 }
 
 // UnretractedAlertsOf returns the alerts attached to an escalation, except those of retracted readings.
@@ -69,7 +69,7 @@ func OpenAlertsOf(tx core.App, patientID, alertType string) ([]*Alert, error) {
 func AlertsMeasuredSince(tx core.App, patientID, alertType string, since time.Time) ([]*Alert, error) {
 	return listOf[Alert](tx, Alerts, AllOf(Conditions{
 		dbx.HashExp{"patient": patientID, "type": alertType, "resolution_reason": ""},
-		dbx.NewExp("measured_at >= {:since}", dbx.Params{"since": Instant(since)}),
+		dbx.NewExp("measured_at >= {:since}", dbx.Params{"since": FormatInstant(since)}),
 		dbx.NewExp(`NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = observation AND o.status = 'entered_in_error')`),
 	}), "measured_at DESC", "id DESC")
 }
@@ -78,7 +78,7 @@ func AlertsMeasuredSince(tx core.App, patientID, alertType string, since time.Ti
 func (a *Alert) StoreFinding(tx core.App, value float64, message, reported phi.Text, observationID string, measured, now time.Time) error {
 	a.Load(map[string]any{
 		"value": value, "message": message.Reveal(), "reported_values": reported.Reveal(), "observation": observationID,
-		"measured_at": Instant(measured), "updated_at": Instant(now),
+		"measured_at": FormatInstant(measured), "updated_at": FormatInstant(now),
 	})
 	return Update(tx, a.ProxyRecord(), "value", "message", "reported_values", "observation", "measured_at", "updated_at")
 }
@@ -87,14 +87,14 @@ func (a *Alert) StoreFinding(tx core.App, value float64, message, reported phi.T
 func (a *Alert) Reopen(tx core.App, normalReadings int, now time.Time) error {
 	a.Load(map[string]any{
 		AlertStatus: "active", "acknowledged": false, "acknowledged_by": "", "acknowledged_at": "", "resolved_by": "", "resolved_at": "",
-		"resolution_reason": "", "normal_readings": normalReadings, "updated_at": Instant(now),
+		"resolution_reason": "", "normal_readings": normalReadings, "updated_at": FormatInstant(now),
 	})
 	return Update(tx, a.ProxyRecord(), append(alertChanges[:len(alertChanges):len(alertChanges)], "resolution_reason", "normal_readings")...)
 }
 
 // Retract records that an alert's reading was entered in error. Everything else of the alert is kept.
 func (a *Alert) Retract(tx core.App, reason string, now time.Time) error {
-	a.Load(map[string]any{"resolution_reason": reason, "updated_at": Instant(now)})
+	a.Load(map[string]any{"resolution_reason": reason, "updated_at": FormatInstant(now)})
 	return Update(tx, a.ProxyRecord(), "resolution_reason", "updated_at")
 }
 

@@ -108,7 +108,7 @@ type RaisedAlert struct {
 func RaisedAlerts(ctx context.Context, app core.App, patientID string, since time.Time) (raised []RaisedAlert, err error) {
 	err = app.DB().NewQuery(`SELECT observation, type, level, parameter, value, threshold FROM alerts
 		WHERE patient = {:patient} AND created_at >= {:from} AND observation != '' AND level IN ('critical', 'warning')`).
-		Bind(dbx.Params{"patient": patientID, "from": Instant(since)}).WithContext(ctx).All(&raised)
+		Bind(dbx.Params{"patient": patientID, "from": FormatInstant(since)}).WithContext(ctx).All(&raised)
 	return raised, wrap(err, "read alerts that were raised")
 }
 
@@ -140,7 +140,7 @@ func AlertsToFollowUp(app core.App, now time.Time, limit int) ([]string, error) 
 	return queryColumn[string](app, "find follow-ups", `SELECT id FROM alerts
 		WHERE follow_up_required = TRUE AND follow_up_told = FALSE AND follow_up_at <= {:now}
 			AND NOT EXISTS (SELECT 1 FROM patients p WHERE p.id = alerts.patient AND NOT (p.active = TRUE AND p.deleted_at = '')) ORDER BY follow_up_at LIMIT +{:limit}`,
-		dbx.Params{"now": Instant(now), "limit": limit})
+		dbx.Params{"now": FormatInstant(now), "limit": limit})
 }
 
 // ResolvedAlert is an alert that was closed, and its patient.
@@ -168,7 +168,7 @@ func ResolveObservationAlerts(tx core.App, observationID, alertType, status, by 
 
 // resolveAlerts closes alerts and keeps the first acknowledgment.
 func resolveAlerts(tx core.App, where string, params dbx.Params, status, by string, now time.Time) ([]ResolvedAlert, error) {
-	params["status"], params["by"], params["at"] = status, by, Instant(now)
+	params["status"], params["by"], params["at"] = status, by, FormatInstant(now)
 	return queryAll[ResolvedAlert](tx, "resolve alerts", `UPDATE alerts SET status = {:status}, resolved_by = {:by}, resolved_at = {:at}, updated_at = {:at},
 			acknowledged_by = CASE WHEN acknowledged THEN acknowledged_by ELSE {:by} END,
 			acknowledged_at = CASE WHEN acknowledged THEN acknowledged_at ELSE {:at} END, acknowledged = TRUE
@@ -181,7 +181,7 @@ func (a *Alert) Store(tx core.App) error { return Update(tx, a.ProxyRecord(), al
 // SetStatus sets the status.
 func (a *Alert) SetStatus(status string, now time.Time) {
 	a.Set(AlertStatus, status)
-	a.Set("updated_at", Instant(now))
+	a.Set("updated_at", FormatInstant(now))
 }
 
 // SetAcknowledged records who acknowledged the alert first.
@@ -202,7 +202,7 @@ func (a *Alert) SetEscalation(id string)              { a.Set("escalation", id) 
 
 // stamp records who did something with a record, and when.
 func stamp(record core.RecordProxy, what, by string, at time.Time) {
-	record.ProxyRecord().Load(map[string]any{what + "_by": by, what + "_at": Instant(at)})
+	record.ProxyRecord().Load(map[string]any{what + "_by": by, what + "_at": FormatInstant(at)})
 }
 
 // DisplayMessage returns the message, or [UnreadableText].
@@ -255,13 +255,13 @@ func (a *Alert) DeviceID() string { return a.GetString("device_id") }
 
 // Restore writes back an earlier state of an alert.
 func (a *Alert) Restore(tx core.App, before AlertState, now time.Time) error {
-	a.Load(map[string]any{AlertStatus: before.Status, AlertNotes: before.Notes.Reveal(), "resolved_by": "", "resolved_at": "", "updated_at": Instant(now)})
+	a.Load(map[string]any{AlertStatus: before.Status, AlertNotes: before.Notes.Reveal(), "resolved_by": "", "resolved_at": "", "updated_at": FormatInstant(now)})
 	columns := append(alertChanges[:len(alertChanges):len(alertChanges)], "held_until", "normal_readings")
 	if !before.Acknowledged {
 		a.Load(map[string]any{"acknowledged": false, "acknowledged_by": "", "acknowledged_at": ""})
 	}
 	if !before.HeldUntil.IsZero() {
-		a.Set("held_until", Instant(before.HeldUntil))
+		a.Set("held_until", FormatInstant(before.HeldUntil))
 	}
 	if before.ResetNormalReadings {
 		a.Set("normal_readings", 0)
@@ -273,7 +273,7 @@ func (a *Alert) Restore(tx core.App, before AlertState, now time.Time) error {
 func AcknowledgedOrResolvedAt(app core.App, patientID, by string, at time.Time) (bool, error) {
 	return queryValue[bool](app, "look for acknowledged or resolved alerts", `SELECT EXISTS (SELECT 1 FROM alerts WHERE patient = {:patient} AND
 		(acknowledged_by = {:by} AND acknowledged_at = {:at} OR resolved_by = {:by} AND resolved_at = {:at}))`,
-		dbx.Params{"patient": patientID, "by": by, "at": Instant(at)})
+		dbx.Params{"patient": patientID, "by": by, "at": FormatInstant(at)})
 }
 
 // HasMissedReadingAlert reports whether a patient has a missed_reading alert for a day.

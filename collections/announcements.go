@@ -44,7 +44,7 @@ func InsertAnnouncement(tx core.App, a Announcement, body phi.Text, notified, no
 	n, err := Write(tx, `INSERT INTO announcements
 			(id, kind, severity, patient, alert, escalation, billing_entry, user, key, body, at_once, created_at, told_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING`,
-		id, a.Kind, a.Severity, a.Patient, a.Alert, a.Escalation, a.Entry, a.User, a.Key, sealed, a.AtOnce, Instant(now), Instant(notified))
+		id, a.Kind, a.Severity, a.Patient, a.Alert, a.Escalation, a.Entry, a.User, a.Key, sealed, a.AtOnce, FormatInstant(now), FormatInstant(notified))
 	return n == 1, wrap(err, "store announcement")
 }
 
@@ -61,7 +61,7 @@ func PendingAnnouncements(app core.App, after *Announcement, limit int) (open []
 
 // CloseAnnouncement records that users have been notified.
 func CloseAnnouncement(tx core.App, id string, now time.Time) error {
-	_, err := Write(tx, `UPDATE announcements SET told_at = ? WHERE id = ?`, Instant(now), id)
+	_, err := Write(tx, `UPDATE announcements SET told_at = ? WHERE id = ?`, FormatInstant(now), id)
 	return wrap(err, "close announcement")
 }
 

@@ -11,14 +11,14 @@ import (
 // RecordBackup records a complete backup.
 func RecordBackup(app core.App, name string, at time.Time) error {
 	_, err := execCounted(app, "note the backup", `INSERT INTO backups (name, taken_at) VALUES ({:name}, {:at}) ON CONFLICT (name) DO UPDATE SET taken_at = {:at}`,
-		dbx.Params{"name": name, "at": Instant(at)})
+		dbx.Params{"name": name, "at": FormatInstant(at)})
 	return err
 }
 
 // RecordBackupVerified records that a backup was verified.
 func RecordBackupVerified(app core.App, name string, at time.Time) error {
 	_, err := execCounted(app, "note the verified backup", `INSERT INTO backups (name, verified_at) VALUES ({:name}, {:at}) ON CONFLICT (name) DO UPDATE SET verified_at = {:at}`,
-		dbx.Params{"name": name, "at": Instant(at)})
+		dbx.Params{"name": name, "at": FormatInstant(at)})
 	return err
 }
 

@@ -110,13 +110,13 @@ func SumTime(app core.App, from, to, userID, patientID, teamOf string, rule Time
 // ReleaseBilledTime removes the link from the time of a voided entry, so the time can be changed again.
 func ReleaseBilledTime(tx core.App, entryID string, now time.Time) error {
 	return exec(tx, "free time of a voided entry", "UPDATE time_entries SET billing_entry = '', updated_at = {:now} WHERE billing_entry = {:id}",
-		dbx.Params{"id": entryID, "now": Instant(now)})
+		dbx.Params{"id": entryID, "now": FormatInstant(now)})
 }
 
 // MarkTimeBilled links time to the entry that bills it. It cannot be changed any more.
 func MarkTimeBilled(tx core.App, entryID, timeID string, now time.Time) error {
 	return exec(tx, "mark billed time", `UPDATE time_entries SET billing_entry = {:entry}, updated_at = {:now}
-		WHERE id = {:id} AND billing_entry = ''`, dbx.Params{"id": timeID, "entry": entryID, "now": Instant(now)})
+		WHERE id = {:id} AND billing_entry = ''`, dbx.Params{"id": timeID, "entry": entryID, "now": FormatInstant(now)})
 }
 
 // EntryUpgrade is the new content of an entry pending review after more became billable.
@@ -142,6 +142,6 @@ func UpgradeBillingEntry(tx core.App, r EntryUpgrade, now time.Time) error {
 		amount_cents = {:amount}, charge_cents = {:charge}, evidence = {:evidence}, warnings = {:warnings}, attested = FALSE, updated_at = {:now}
 		WHERE id = {:id} AND lifecycle_status = 'pending_review'`, dbx.Params{
 		"id": r.ID, "code": r.CPTCode, "days": r.Days, "units": r.Units, "minutes": r.Minutes, "service": r.ServiceDate, "evidence": string(evidence), "warnings": jsonList(r.Warnings),
-		"amount": r.AmountCents, "charge": cmp.Or(r.ChargeCents, r.AmountCents), "now": Instant(now),
+		"amount": r.AmountCents, "charge": cmp.Or(r.ChargeCents, r.AmountCents), "now": FormatInstant(now),
 	})
 }

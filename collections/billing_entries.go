@@ -35,8 +35,8 @@ func BillingEntriesByID(app core.App, ids []string) ([]*BillingEntry, error) {
 	return found, nil
 }
 
-// EntriesWithoutSecondClaim returns the ids of a patient's entries in some states that are on no claim to the second payer, or on one that is due.
-func EntriesWithoutSecondClaim(app core.App, patientID string, states []string) ([]string, error) {
+// EntriesWithoutSecondaryClaim returns the ids of a patient's entries in some states that are on no claim to the second payer, or on one that is due.
+func EntriesWithoutSecondaryClaim(app core.App, patientID string, states []string) ([]string, error) {
 	return queryColumn[string](app, "find entries without a second claim", `SELECT id FROM billing_entries WHERE patient = {:patient} AND secondary_status IN ('', 'due')
 		AND +lifecycle_status IN (SELECT value FROM json_each({:states})) ORDER BY id`, dbx.Params{"patient": patientID, "states": jsonList(states)})
 }
@@ -87,7 +87,7 @@ func InsertBillingEntries(tx core.App, drafts []BillingDraft, now time.Time) (st
 		return nil, fmt.Errorf("encode billing entries: %w", err)
 	}
 	var ids []string
-	err = tx.NonconcurrentDB().NewQuery(insertEntriesSQL).Bind(dbx.Params{"rows": string(list), "now": Instant(now)}).Column(&ids)
+	err = tx.NonconcurrentDB().NewQuery(insertEntriesSQL).Bind(dbx.Params{"rows": string(list), "now": FormatInstant(now)}).Column(&ids)
 	if err != nil {
 		return nil, fmt.Errorf("store billing entries: %w", err)
 	}

@@ -91,7 +91,7 @@ func EvidenceReadings(app core.App, patientID string, from, to time.Time) ([]Evi
 		WHERE o.patient = {:patient} AND o.`+anyKind(app)+` AND o.measured_at >= {:first} AND o.measured_at < {:last} AND o.status = 'final' AND `+IsTransmitted("o")+`
 			AND EXISTS (SELECT 1 FROM device_assignments a WHERE a.patient = o.patient AND a.device_id = o.device_id AND a.assigned_at <= o.measured_at
 				AND (a.unassigned_at = '' OR a.unassigned_at > o.measured_at)) ORDER BY o.measured_at, o.id`,
-		dbx.Params{"patient": patientID, "first": Instant(from), "last": Instant(to)})
+		dbx.Params{"patient": patientID, "first": FormatInstant(from), "last": FormatInstant(to)})
 }
 
 // EvidenceTimes returns the time that an entry bills or names, and the time of a category in a span; category "" adds none.

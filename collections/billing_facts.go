@@ -86,8 +86,9 @@ type TrainedAssignment struct {
 	Earlier   SetUpRecords `db:"earlier_setups"`
 }
 
-// setUpOf is a column of the set-up record of an assignment. It stays with the assignment when the device is returned or replaced; the device has that of
-// its present holder, and of the last one where the record was made before assignments had one.
+// setUpOf is a column of the set-up record of an assignment. The record stays with the assignment
+// when the device is returned or replaced. An older record is on the device, for its current or
+// last holder.
 func setUpOf(column string) string {
 	return `COALESCE(NULLIF(a.` + column + `, ''), CASE WHEN (a.unassigned_at = '' OR d.setup_completed_at <= a.unassigned_at)
 			AND (d.patient = a.patient OR d.setup_completed_at >= a.assigned_at) THEN d.` + column + ` END, '') AS ` + column
@@ -147,7 +148,7 @@ func PatientsWithDevices(app core.App, holding bool, after string, limit int) ([
 func PatientsWithLateReadings(app core.App, stored, measuredBefore time.Time) ([]string, error) {
 	return queryColumn[string](app, "list patients with late readings",
 		`SELECT DISTINCT +patient FROM observations WHERE created_at >= {:stored} AND +measured_at < {:before} AND +status = 'final' ORDER BY 1`,
-		dbx.Params{"stored": Instant(stored), "before": Instant(measuredBefore)})
+		dbx.Params{"stored": FormatInstant(stored), "before": FormatInstant(measuredBefore)})
 }
 
 // PatientsWithActivity returns the next patients who have had a device or interactive time; only narrows to one patient.

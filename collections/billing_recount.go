@@ -23,7 +23,7 @@ func (e *BillingEntry) Recount(r RecountedEntry, now time.Time) {
 	values := map[string]any{
 		"cpt_code": r.CPTCode, EntryServiceDate: r.ServiceDate, "billing_period_start": r.PeriodStart, "billing_period_end": r.PeriodEnd,
 		"rendering_provider": r.Provider, EntryMinutes: r.Minutes, "units": r.Units, EntryICD10Codes: r.ICD10Codes,
-		EntryFactsCheckedAt: Instant(now),
+		EntryFactsCheckedAt: FormatInstant(now),
 	}
 	if r.AmountCents != e.AmountCents() || r.ChargeCents != e.ChargeCents() {
 		values[EntryAmountCents], values[EntryChargeCents] = r.AmountCents, r.ChargeCents
@@ -143,6 +143,6 @@ func PatientsAuditedSince(tx core.App, id string) (map[string]bool, error) {
 // both.
 func SetEvidenceChanged(tx core.App, entryID string, warnings []string, since time.Time, repayBy string, now time.Time) error {
 	return update(tx, "mark changed evidence", BillingEntries, dbx.Params{
-		EntryEvidenceChangedAt: Instant(since), EntryRepayBy: repayBy, EntryWarnings: jsonList(warnings), ColumnUpdatedAt: Instant(now),
+		EntryEvidenceChangedAt: FormatInstant(since), EntryRepayBy: repayBy, EntryWarnings: jsonList(warnings), ColumnUpdatedAt: FormatInstant(now),
 	}, dbx.HashExp{"id": entryID})
 }

@@ -41,8 +41,8 @@ type ExportFile struct {
 // AddExport queues an export.
 func AddExport(tx core.App, d ExportDraft, now time.Time) error {
 	_, err := store(tx, "store export", Exports, map[string]any{
-		"id": d.ID, "client": d.Client, "request": d.Request, "resource_types": nonNilCopy(d.Types), "ignored": nonNilCopy(d.Ignored), "changed_since": Instant(d.Since),
-		"file_key": d.FileKey.Reveal(), "status": ExportQueued, "files": []ExportFile{}, ColumnCreatedAt: Instant(now),
+		"id": d.ID, "client": d.Client, "request": d.Request, "resource_types": nonNilCopy(d.Types), "ignored": nonNilCopy(d.Ignored), "changed_since": FormatInstant(d.Since),
+		"file_key": d.FileKey.Reveal(), "status": ExportQueued, "files": []ExportFile{}, ColumnCreatedAt: FormatInstant(now),
 	})
 	return err
 }
@@ -53,19 +53,19 @@ func FindExport(app core.App, id string, now time.Time) (*Export, error) {
 }
 
 func notExpired(now time.Time) dbx.Expression {
-	return dbx.NewExp("(expires_at = '' OR expires_at > {:now})", dbx.Params{"now": Instant(now)})
+	return dbx.NewExp("(expires_at = '' OR expires_at > {:now})", dbx.Params{"now": FormatInstant(now)})
 }
 
 // ExportsOfClient counts the unexpired exports of a client and the unfinished ones among them. soonest is the earliest expiry.
 func ExportsOfClient(app core.App, client string, now time.Time) (stored, unfinished int, soonest time.Time, err error) {
 	var first string
 	err = app.DB().NewQuery(`SELECT COUNT(*), COALESCE(SUM(status IN ('queued', 'running')), 0), COALESCE(MIN(NULLIF(expires_at, '')), '') FROM exports
-		WHERE client = {:client} AND (expires_at = '' OR expires_at > {:now})`).Bind(dbx.Params{"client": client, "now": Instant(now)}).Row(&stored, &unfinished, &first)
+		WHERE client = {:client} AND (expires_at = '' OR expires_at > {:now})`).Bind(dbx.Params{"client": client, "now": FormatInstant(now)}).Row(&stored, &unfinished, &first)
 	return stored, unfinished, ParseInstant(first), wrap(err, "count exports of client")
 }
 
-// ClaimExport claims the oldest queued export. A not-found error means that none is queued.
-func ClaimExport(tx core.App) (*Export, error) {
+// LeaseExport leases the oldest queued export. A not-found error means that none is queued.
+func LeaseExport(tx core.App) (*Export, error) {
 	var id string
 	err := tx.NonconcurrentDB().NewQuery(`UPDATE exports SET status = 'running', attempts = attempts + 1
 		WHERE id = (SELECT id FROM exports WHERE status = 'queued' ORDER BY created_at, id LIMIT 1) RETURNING id`).Row(&id)
@@ -84,7 +84,7 @@ func ReleaseExport(tx core.App, id string) error {
 func RequeueExports(tx core.App, maxAttempts int, now, expires time.Time) (failed []string, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE exports SET status = 'failed', finished_at = {:now}, expires_at = {:expires}
 		WHERE status = 'running' AND attempts >= {:most} RETURNING id`).
-		Bind(dbx.Params{"now": Instant(now), "expires": Instant(expires), "most": maxAttempts}).Column(&failed)
+		Bind(dbx.Params{"now": FormatInstant(now), "expires": FormatInstant(expires), "most": maxAttempts}).Column(&failed)
 	if err == nil {
 		err = exec(tx, "queue exports again", `UPDATE exports SET status = 'queued' WHERE status = 'running'`, nil)
 	}
@@ -106,8 +106,8 @@ func FinishExport(tx core.App, id string, end ExportResult) (done bool, err erro
 		return false, fmt.Errorf("encode files of export: %w", err)
 	}
 	n, err := updateCounted(tx, "finish export", Exports, dbx.Params{
-		"status": end.Status, "finished_at": Instant(end.At), "transaction_time": Instant(end.TransactionTime), "files": string(files),
-		"expires_at": Instant(end.Expires),
+		"status": end.Status, "finished_at": FormatInstant(end.At), "transaction_time": FormatInstant(end.TransactionTime), "files": string(files),
+		"expires_at": FormatInstant(end.Expires),
 	}, dbx.HashExp{"id": id, "status": ExportRunning})
 	return n > 0, err
 }
@@ -121,7 +121,7 @@ func RemoveExport(tx core.App, id string) (done bool, err error) {
 // ExpiredExports returns the exports that have expired or belong to a deleted client.
 func ExpiredExports(app core.App, now time.Time) ([]string, error) {
 	return queryColumn[string](app, "find expired exports", `SELECT id FROM exports WHERE expires_at != '' AND expires_at <= {:now}
-		OR client NOT IN (SELECT id FROM clients)`, dbx.Params{"now": Instant(now)})
+		OR client NOT IN (SELECT id FROM clients)`, dbx.Params{"now": FormatInstant(now)})
 }
 
 // ExportIDs returns the ids of all exports.
@@ -148,7 +148,7 @@ func (e *Export) Files() (files []ExportFile, err error) {
 // changePositionAt returns the position of the change feed at a time. exact is true for a marked time, as the start of every export is.
 func changePositionAt(app core.App, at time.Time) (place int64, exact bool, err error) {
 	err = app.DB().NewQuery(`SELECT COALESCE(MAX(seq), 0), COALESCE(MAX(at) = {:at}, FALSE) FROM change_marks WHERE at <= {:at}`).
-		Bind(dbx.Params{"at": Instant(at)}).Row(&place, &exact)
+		Bind(dbx.Params{"at": FormatInstant(at)}).Row(&place, &exact)
 	return place, exact, wrap(err, "find the change position of a time")
 }
 
@@ -164,7 +164,7 @@ func ChangedBetween(app core.App, noun string, moment, until time.Time) ([]strin
 	return queryColumn[string](app, "find changed records", `SELECT DISTINCT `+changedRecordID+` FROM changes
 		WHERE seq > {:place} AND seq <= COALESCE((SELECT MIN(seq) FROM change_marks WHERE at >= {:until}), (SELECT MAX(seq) FROM changes))
 			AND type = {:noun} AND change != 'deleted' AND record != ''`,
-		dbx.Params{"place": place, "until": Instant(until), "noun": noun})
+		dbx.Params{"place": place, "until": FormatInstant(until), "noun": noun})
 }
 
 // DeletedSince returns the records of a type deleted since a time, including restored ones. complete is false if older changes have been
@@ -180,7 +180,7 @@ func DeletedSince(app core.App, noun string, since time.Time) (ids []string, com
 	}
 	ids, err = queryColumn[string](app, "find deleted records", `SELECT DISTINCT record FROM changes
 		WHERE seq > {:place} AND ({:exact} OR at >= {:since}) AND type = {:noun} AND change = 'deleted'`,
-		dbx.Params{"place": place, "exact": exact, "since": Instant(since), "noun": noun})
+		dbx.Params{"place": place, "exact": exact, "since": FormatInstant(since), "noun": noun})
 	return ids, complete, err
 }
 
@@ -192,7 +192,7 @@ func PatientsRestoredSince(app core.App, since time.Time) ([]string, error) {
 	}
 	return queryColumn[string](app, "find restored patients", `SELECT DISTINCT record FROM changes
 		WHERE seq > {:place} AND ({:exact} OR at >= {:since}) AND type = 'patient' AND change = 'created' AND event != 'patient.created'`,
-		dbx.Params{"place": place, "exact": exact, "since": Instant(since)})
+		dbx.Params{"place": place, "exact": exact, "since": FormatInstant(since)})
 }
 
 // patientTables are the tables with rows of a patient, by type.
@@ -227,7 +227,7 @@ func PatientsWithEmptiedTeams(app core.App, since time.Time, longest time.Durati
 	if err != nil {
 		return nil, err
 	}
-	params := dbx.Params{"place": place, "exact": exact, "since": Instant(since), "from": Instant(since.Add(-longest))}
+	params := dbx.Params{"place": place, "exact": exact, "since": FormatInstant(since), "from": FormatInstant(since.Add(-longest))}
 	const changed = `SELECT DISTINCT c.record FROM changes c JOIN patients p ON p.id = c.record AND p.primary_provider = ''
 			AND NOT EXISTS (SELECT 1 FROM care_team_members m WHERE m.patient = p.id)
 		WHERE c.seq > {:place} AND ({:exact} OR c.at >= {:since}) AND c.change = 'updated' AND c.type = `

@@ -30,8 +30,8 @@ type CaregiverDraft struct {
 // AddCaregiver stores an access with the next number.
 func AddCaregiver(tx core.App, d CaregiverDraft, now time.Time) (*Caregiver, error) {
 	c, err := newRecord[Caregiver](tx, Caregivers, map[string]any{
-		ColumnPatient: d.PatientID, "user": d.UserID, "relationship": d.Relationship, "scope": d.Scope, "until": d.Until, "ends_at": Instant(d.EndsAt),
-		"granted_by": d.GrantedBy, ColumnCreatedAt: Instant(now),
+		ColumnPatient: d.PatientID, "user": d.UserID, "relationship": d.Relationship, "scope": d.Scope, "until": d.Until, "ends_at": FormatInstant(d.EndsAt),
+		"granted_by": d.GrantedBy, ColumnCreatedAt: FormatInstant(now),
 	})
 	if err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func DatesOfDeath(app core.App, patients []string) (map[string]string, error) {
 // CaregiversInForce keeps accesses that are in force at a time, or those that are not. None is after the patient's death.
 func CaregiversInForce(isInForce bool, at time.Time) dbx.Expression {
 	return expression(func(bind func(any) string) string {
-		inForce := "(ended_at = '' AND (ends_at = '' OR ends_at > " + bind(Instant(at)) + ") AND patient NOT IN (SELECT id FROM patients WHERE deceased_at != ''))"
+		inForce := "(ended_at = '' AND (ends_at = '' OR ends_at > " + bind(FormatInstant(at)) + ") AND patient NOT IN (SELECT id FROM patients WHERE deceased_at != ''))"
 		if !isInForce {
 			return "NOT " + inForce
 		}
@@ -108,7 +108,7 @@ func CaregiversInForce(isInForce bool, at time.Time) dbx.Expression {
 
 // End revokes the access.
 func (c *Caregiver) End(tx core.App, by string, at time.Time) error {
-	c.Set(CaregiverEndedAt, Instant(at))
+	c.Set(CaregiverEndedAt, FormatInstant(at))
 	c.Set(CaregiverEndedBy, by)
 	return wrap(tx.Save(c), "end caregiver")
 }

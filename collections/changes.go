@@ -75,13 +75,13 @@ func changeWhere(app core.App, where string, seq int64, order string) (found Cha
 // MarkChangePosition records the last position at a time.
 func MarkChangePosition(app core.App, now time.Time) error {
 	return exec(app, "mark the changes", `INSERT INTO change_marks (at, seq) SELECT {:now}, MAX(seq) FROM changes WHERE TRUE ON CONFLICT DO NOTHING`,
-		dbx.Params{"now": Instant(now)})
+		dbx.Params{"now": FormatInstant(now)})
 }
 
 // RemoveChanges deletes up to limit of the oldest changes. It deletes only changes before the last mark that is older than a time, so a caller
 // that polls more often keeps a valid cursor. The newest change is never deleted, and the kept ones have no gap.
 func RemoveChanges(app core.App, before time.Time, limit int) (removed int, err error) {
-	params := dbx.Params{"before": Instant(before), "limit": limit}
+	params := dbx.Params{"before": FormatInstant(before), "limit": limit}
 	err = app.RunInTransaction(func(tx core.App) error {
 		n, err := execCounted(tx, "remove old changes", `DELETE FROM changes WHERE seq < (SELECT MIN(seq) FROM changes) + {:limit}
 			AND seq < (SELECT MAX(seq) FROM change_marks WHERE at < {:before})`, params)

@@ -34,7 +34,7 @@ type BatchDraft struct {
 func AddClaimBatch(tx core.App, d BatchDraft, now time.Time) error {
 	_, err := store(tx, "store claim batch", ClaimBatches, map[string]any{
 		"id": d.ID, "interchange_control_number": d.Number, "usage": d.Usage, "claims": d.Claims, "lines": d.Lines, "total_charge_cents": d.ChargeCents,
-		"status": BatchCreated, "file": d.File.Reveal(), "created_by": d.CreatedBy, ColumnCreatedAt: Instant(now), ColumnUpdatedAt: Instant(now),
+		"status": BatchCreated, "file": d.File.Reveal(), "created_by": d.CreatedBy, ColumnCreatedAt: FormatInstant(now), ColumnUpdatedAt: FormatInstant(now),
 	})
 	return err
 }
@@ -84,7 +84,7 @@ func BatchFile(app core.App, id string) (phi.Text, error) {
 
 // SetBatchStatus sets the status of a batch.
 func SetBatchStatus(tx core.App, id, status string, now time.Time) error {
-	return update(tx, "mark claim batch", ClaimBatches, dbx.Params{"status": status, ColumnUpdatedAt: Instant(now)}, dbx.HashExp{"id": id})
+	return update(tx, "mark claim batch", ClaimBatches, dbx.Params{"status": status, ColumnUpdatedAt: FormatInstant(now)}, dbx.HashExp{"id": id})
 }
 
 // ClaimLine is one entry as a service line of a sent claim.
@@ -118,7 +118,7 @@ func AddClaimLine(tx core.App, l ClaimLine, now time.Time) error {
 		return err
 	}
 	return update(tx, "mark billing entry", BillingEntries, dbx.Params{
-		EntryClaimControlNumber: l.Claim, EntryBatch: l.BatchID, EntryRejection: nil, EntryRejectionDetails: "", ColumnUpdatedAt: Instant(now),
+		EntryClaimControlNumber: l.Claim, EntryBatch: l.BatchID, EntryRejection: nil, EntryRejectionDetails: "", ColumnUpdatedAt: FormatInstant(now),
 	}, dbx.HashExp{"id": l.EntryID})
 }
 
@@ -148,14 +148,14 @@ func LinesOfBatch(app core.App, batchID string) ([]ClaimLine, error) {
 	return queryAll[ClaimLine](app, "read claim lines", claimLineColumns+"WHERE batch = {:batch} ORDER BY line_control_number", dbx.Params{"batch": batchID})
 }
 
-// WasSentToSecond reports whether an entry is on a claim to the second payer, with usage P on one that is no test.
-func WasSentToSecond(app core.App, entryID, usage string) (bool, error) {
+// WasSentToSecondary reports whether an entry is on a claim to the second payer, with usage P on one that is no test.
+func WasSentToSecondary(app core.App, entryID, usage string) (bool, error) {
 	return queryValue[bool](app, "look for a claim to the second payer", `SELECT EXISTS (SELECT 1 FROM claim_lines WHERE billing_entry = {:id} AND payer_sequence = 'S'
 		AND ({:usage} != 'P' OR batch IN (SELECT id FROM claim_batches WHERE usage = 'P')))`, dbx.Params{"id": entryID, "usage": usage})
 }
 
-// NewestSecondClaim returns the control number of the last claim of an entry to the second payer; "" for none.
-func NewestSecondClaim(app core.App, entryID string) (string, error) {
+// NewestSecondaryClaim returns the control number of the last claim of an entry to the second payer; "" for none.
+func NewestSecondaryClaim(app core.App, entryID string) (string, error) {
 	return queryValue[string](app, "find the last claim to the second payer", `SELECT COALESCE((SELECT claim_control_number FROM claim_lines
 		WHERE billing_entry = {:id} AND payer_sequence = 'S' ORDER BY line_control_number DESC LIMIT 1), '')`, dbx.Params{"id": entryID})
 }
@@ -174,7 +174,7 @@ func EntriesOfClaims(app core.App, claims []string) ([]string, error) {
 
 // SetPayerControlNumber stores the payer's number of a claim on an entry, while the entry is on that claim.
 func SetPayerControlNumber(tx core.App, entryID, claim, number string, now time.Time) error {
-	return update(tx, "mark billing entry", BillingEntries, dbx.Params{EntryPayerControlNumber: number, ColumnUpdatedAt: Instant(now)},
+	return update(tx, "mark billing entry", BillingEntries, dbx.Params{EntryPayerControlNumber: number, ColumnUpdatedAt: FormatInstant(now)},
 		dbx.HashExp{"id": entryID, EntryClaimControlNumber: claim})
 }
 

@@ -31,7 +31,7 @@ type ResponseDraft struct {
 func AddClaimResponse(tx core.App, d ResponseDraft, now time.Time) (*ClaimResponse, error) {
 	record, err := store(tx, "store claim response", ClaimResponses, map[string]any{
 		"id": NewUUID(), "digest": d.Digest, "type": d.Type, "control_number": d.ControlNumber, "file": d.File.Reveal(),
-		"created_by": d.CreatedBy, ColumnCreatedAt: Instant(now),
+		"created_by": d.CreatedBy, ColumnCreatedAt: FormatInstant(now),
 	})
 	if err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func FinishClaimResponse(tx core.App, id string, applied int, unmatched []Unmatc
 	if err != nil {
 		return wrap(err, "seal unmatched segments")
 	}
-	return update(tx, "finish claim response", ClaimResponses, dbx.Params{"applied": applied, "unmatched": sealed, "finished_at": Instant(now)}, dbx.HashExp{"id": id})
+	return update(tx, "finish claim response", ClaimResponses, dbx.Params{"applied": applied, "unmatched": sealed, "finished_at": FormatInstant(now)}, dbx.HashExp{"id": id})
 }
 
 func (r *ClaimResponse) Type() string          { return r.GetString("type") }

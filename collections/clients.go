@@ -28,7 +28,7 @@ func (v ClientValues) columns(now time.Time) map[string]any {
 	}
 	return map[string]any{
 		"name": v.Name, "scopes": nonNilCopy(v.Scopes), "jwks_url": v.JWKSURL, "jwks": keys, "allowed_cidrs": nonNilCopy(v.AllowedCIDRs), "active": v.Active,
-		ColumnUpdatedAt: Instant(now),
+		ColumnUpdatedAt: FormatInstant(now),
 	}
 }
 
@@ -37,7 +37,7 @@ func nonNilCopy(texts []string) []string { return append([]string{}, texts...) }
 // CreateClient stores a client with its credentials.
 func CreateClient(tx core.App, v ClientValues, secretHash, tokenKey string, now time.Time) (*Client, error) {
 	values := v.columns(now)
-	values["secret_hash"], values["token_key"], values[ColumnCreatedAt] = secretHash, tokenKey, Instant(now)
+	values["secret_hash"], values["token_key"], values[ColumnCreatedAt] = secretHash, tokenKey, FormatInstant(now)
 	client, err := newRecord[Client](tx, Clients, values)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func ChangeClient(tx core.App, c *Client, v ClientValues, now time.Time) error {
 // ReplaceClientSecret replaces the secret of a client.
 func ReplaceClientSecret(tx core.App, c *Client, secretHash string, now time.Time) error {
 	c.Set("secret_hash", secretHash)
-	c.Set(ColumnUpdatedAt, Instant(now))
+	c.Set(ColumnUpdatedAt, FormatInstant(now))
 	return wrap(tx.Save(c), "replace the client's secret")
 }
 
@@ -77,7 +77,7 @@ func RemoveClient(tx core.App, c *Client) error { return wrap(tx.Delete(c), "rem
 
 // MarkClientUsed records the last use of a client. It writes only this column.
 func MarkClientUsed(tx core.App, id string, now time.Time) error {
-	return update(tx, "note use of client", Clients, dbx.Params{"last_used_at": Instant(now)}, dbx.HashExp{"id": id})
+	return update(tx, "note use of client", Clients, dbx.Params{"last_used_at": FormatInstant(now)}, dbx.HashExp{"id": id})
 }
 
 // Values returns the values that an administrator set.

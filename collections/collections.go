@@ -114,9 +114,9 @@ func StampCreated(record *core.Record, now time.Time) {
 	if fields.GetByName(ColumnCreatedAt) == nil || record.GetString(ColumnCreatedAt) != "" {
 		return
 	}
-	record.Set(ColumnCreatedAt, Instant(now))
+	record.Set(ColumnCreatedAt, FormatInstant(now))
 	if fields.GetByName(ColumnUpdatedAt) != nil {
-		record.Set(ColumnUpdatedAt, Instant(now))
+		record.Set(ColumnUpdatedAt, FormatInstant(now))
 	}
 }
 
@@ -180,9 +180,9 @@ const instantLayout = "2006-01-02T15:04:05.000000Z"
 // digitPairOffsets are the offsets of the two-digit groups in instantLayout.
 var digitPairOffsets = [...]int{0, 2, 5, 8, 11, 14, 17, 20, 22, 24}
 
-// Instant formats a time as stored, or "" for the zero time. It does not use time.Format: each reading stores a dozen times, and Format parses
+// FormatInstant formats a time as stored, or "" for the zero time. It does not use time.Format: each reading stores a dozen times, and Format parses
 // its layout on every call.
-func Instant(at time.Time) string {
+func FormatInstant(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
@@ -214,8 +214,8 @@ func ParseInstant(text string) time.Time {
 // IsNotFound reports whether err means that no row was found.
 func IsNotFound(err error) bool { return errors.Is(err, sql.ErrNoRows) }
 
-// New returns an unsaved record of a collection.
-func New(app core.App, collection string) (*core.Record, error) {
+// NewRecord returns an unsaved record of a collection.
+func NewRecord(app core.App, collection string) (*core.Record, error) {
 	c, err := app.FindCachedCollectionByNameOrId(collection)
 	if err != nil {
 		return nil, wrap(err, "collection %s", collection)

@@ -34,8 +34,8 @@ func TestStoredOrder(t *testing.T) {
 			return time.UnixMicro(rapid.Int64Range(0, 4_000_000_000_000_000).Draw(t, label))
 		}
 		x, y := moment("x"), moment("y")
-		if x.Before(y) != (collections.Instant(x) < collections.Instant(y)) || !collections.ParseInstant(collections.Instant(x)).Equal(x) {
-			t.Fatalf("%s, %s", collections.Instant(x), collections.Instant(y))
+		if x.Before(y) != (collections.FormatInstant(x) < collections.FormatInstant(y)) || !collections.ParseInstant(collections.FormatInstant(x)).Equal(x) {
+			t.Fatalf("%s, %s", collections.FormatInstant(x), collections.FormatInstant(y))
 		}
 	})
 	for _, id := range []string{"", "1", "00000000000000x", "0194c5a8-0000-7000-8000-000000000001"} {
@@ -43,7 +43,7 @@ func TestStoredOrder(t *testing.T) {
 			t.Errorf("%q is the number %d", id, n)
 		}
 	}
-	if collections.Instant(time.Time{}) != "" || !collections.ParseInstant("").IsZero() || !collections.ParseInstant("2026-01-15").IsZero() {
+	if collections.FormatInstant(time.Time{}) != "" || !collections.ParseInstant("").IsZero() || !collections.ParseInstant("2026-01-15").IsZero() {
 		t.Error("no time is no text")
 	}
 }
@@ -153,10 +153,10 @@ func TestDeviceHolder(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	at := func(hours int) time.Time { return now.Add(time.Duration(hours) * time.Hour) }
 	insert(t, app, collections.DeviceAssignments, dbx.Params{
-		"device_id": "D", "patient": "p1", "assigned_at": collections.Instant(at(0)),
-		"unassigned_at": collections.Instant(at(2)),
+		"device_id": "D", "patient": "p1", "assigned_at": collections.FormatInstant(at(0)),
+		"unassigned_at": collections.FormatInstant(at(2)),
 	})
-	insert(t, app, collections.DeviceAssignments, dbx.Params{"device_id": "D", "patient": "p2", "assigned_at": collections.Instant(at(3))})
+	insert(t, app, collections.DeviceAssignments, dbx.Params{"device_id": "D", "patient": "p2", "assigned_at": collections.FormatInstant(at(3))})
 	for when, want := range map[time.Time]string{at(0).Add(-1000): "", at(0): "p1", at(2).Add(-1000): "p1", at(2): "", at(3): "p2", at(9999): "p2"} {
 		if got, err := collections.DeviceHolder(app, "D", when); got != want || err != nil {
 			t.Errorf("at %s: %q (%v), want %q", when, got, err, want)
@@ -209,8 +209,8 @@ func TestJobRuns(t *testing.T) {
 	var runs []string
 	err = app.DB().NewQuery("SELECT job || ' ' || status || ' ' || error || ' ' || finished_at FROM job_runs ORDER BY rowid").Column(&runs)
 	want := []string{
-		"billing succeeded  " + collections.Instant(now.Add(time.Minute)),
-		"digest failed the process ended " + collections.Instant(now.Add(2*time.Hour)), "billing failed the process ended " + collections.Instant(now.Add(2*time.Hour)),
+		"billing succeeded  " + collections.FormatInstant(now.Add(time.Minute)),
+		"digest failed the process ended " + collections.FormatInstant(now.Add(2*time.Hour)), "billing failed the process ended " + collections.FormatInstant(now.Add(2*time.Hour)),
 	}
 	if !slices.Equal(runs, want) || err != nil {
 		t.Errorf("%q (%v)", runs, err)

@@ -32,10 +32,10 @@ func (c Conditions) Is(column string, value *bool) Conditions {
 // Between keeps rows with a time in the range, both ends inclusive; a zero end is open.
 func (c Conditions) Between(column string, from, to time.Time) Conditions {
 	if !from.IsZero() {
-		c = append(c, dbx.NewExp(column+" >= {:from}", dbx.Params{"from": Instant(from)}))
+		c = append(c, dbx.NewExp(column+" >= {:from}", dbx.Params{"from": FormatInstant(from)}))
 	}
 	if !to.IsZero() {
-		c = append(c, dbx.NewExp(column+" <= {:to}", dbx.Params{"to": Instant(to)}))
+		c = append(c, dbx.NewExp(column+" <= {:to}", dbx.Params{"to": FormatInstant(to)}))
 	}
 	return c
 }

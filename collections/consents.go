@@ -67,7 +67,7 @@ func (c *Consent) EffectiveAt() time.Time { return instantOf(c, ConsentEffective
 // PatientsWithConsent returns which of the patients have a consent of a type in force.
 func PatientsWithConsent(app core.App, kind string, patientIDs []string, at time.Time) (map[string]bool, error) {
 	params := idParams(patientIDs)
-	params["kind"], params["at"] = kind, Instant(at)
+	params["kind"], params["at"] = kind, FormatInstant(at)
 	found, err := queryColumn[string](app, "find consents in force", `SELECT DISTINCT patient FROM consents WHERE patient`+inIDs+`
 		AND type = {:kind} AND granted_at <= {:at} AND revoked_at = '' AND (expires_at = '' OR expires_at > {:at})`, params)
 	return setOf(found), err

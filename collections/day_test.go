@@ -57,11 +57,11 @@ func TestInstantFormat(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 9))
 	for range 20_000 {
 		at := time.Unix(random.Int64N(500_000_000_000)-100_000_000_000, random.Int64N(1_000_000_000)).In(time.FixedZone("", random.IntN(100_000)-50_000))
-		if got, want := collections.Instant(at), at.UTC().Format("2006-01-02T15:04:05.000000Z"); got != want {
+		if got, want := collections.FormatInstant(at), at.UTC().Format("2006-01-02T15:04:05.000000Z"); got != want {
 			t.Fatalf("%s, want %s", got, want)
 		}
 	}
-	if got := collections.Instant(time.Time{}); got != "" {
+	if got := collections.FormatInstant(time.Time{}); got != "" {
 		t.Errorf("%q", got)
 	}
 }
@@ -69,6 +69,6 @@ func TestInstantFormat(t *testing.T) {
 func BenchmarkInstant(b *testing.B) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 89_012_345, time.UTC)
 	for b.Loop() {
-		collections.Instant(at)
+		collections.FormatInstant(at)
 	}
 }

@@ -10,7 +10,8 @@ import (
 // NeverSent is the error code of a delivery that ended before any request, because its reading was entered in error. It is not a dead letter.
 const NeverSent = "entered_in_error"
 
-// OutcomeUnknown is the error code of a delivery that the EMR took without showing it. It is a dead letter that only a person's word queues again.
+// OutcomeUnknown is the error code of a delivery that the EMR accepted and does not return. Only a
+// person can requeue this dead letter.
 const OutcomeUnknown = "outcome_unknown"
 
 // deadLettered matches dead letters: failed, no retry scheduled, not waiting, not corrected by a person. The first conditions are those of the
@@ -113,17 +114,17 @@ func RequeueDeadLetters(tx core.App, f DeadLetterFilter, limit int, now time.Tim
 	}
 	err = exec(tx, "queue transmissions again", `UPDATE transmissions SET status = 'pending', attempt_count = 0, error_code = '', error_message = '',
 			diagnostics = '', next_retry_at = '', updated_at = {:now} WHERE id IN (SELECT value FROM json_each({:ids}))`,
-		dbx.Params{"now": Instant(now), "ids": jsonList(requeued)})
+		dbx.Params{"now": FormatInstant(now), "ids": jsonList(requeued)})
 	if err == nil {
 		err = exec(tx, "set FHIR status", `UPDATE observations SET fhir_status = 'pending', updated_at = {:now} WHERE id IN (SELECT value FROM json_each({:ids}))`,
-			dbx.Params{"now": Instant(now), "ids": jsonList(observations)})
+			dbx.Params{"now": FormatInstant(now), "ids": jsonList(observations)})
 	}
 	return requeued, err
 }
 
 // RetryTransmission queues one failed delivery again, with a full retry budget; false if it is not failed, is not to be sent or waits for something.
 func RetryTransmission(tx core.App, id string, now time.Time) (done bool, err error) {
-	params := dbx.Params{"id": id, "now": Instant(now)}
+	params := dbx.Params{"id": id, "now": FormatInstant(now)}
 	n, err := execCounted(tx, "retry transmission", `UPDATE transmissions SET status = 'pending', attempt_count = 0, error_code = '', error_message = '',
 		diagnostics = '', next_retry_at = '', updated_at = {:now} WHERE id = {:id} AND status = 'failed' AND waits_for = '' AND correction_closed_at = ''
 			AND error_code NOT IN ('`+NeverSent+`', '`+OutcomeUnknown+`') AND `+notSuspect, params)
@@ -146,6 +147,6 @@ func FindActiveTransmission(app core.App, observationID, event string, since tim
 	err = app.DB().NewQuery(`SELECT id, status FROM transmissions WHERE observation = {:observation} AND form = '' AND status IN ('processing', 'transmitted')
 		AND EXISTS (SELECT 1 FROM audit_log WHERE resource_type = 'Observation' AND resource_id = {:observation} AND event = {:event}
 			AND actor_type != 'system' AND recorded_at >= {:since})`).
-		Bind(dbx.Params{"observation": observationID, "event": event, "since": Instant(since)}).One(&t)
+		Bind(dbx.Params{"observation": observationID, "event": event, "since": FormatInstant(since)}).One(&t)
 	return t, wrap(err, "find the delivery")
 }

@@ -11,7 +11,7 @@ import (
 
 // DeviceHolder returns the patient with a device at a time, or "".
 func DeviceHolder(app core.App, deviceID string, at time.Time) (patientID string, err error) {
-	patientID, err = queryValue[string](app, "find device holder", DeviceHolderQuery("+{:device}", "+{:at}"), dbx.Params{"device": deviceID, "at": Instant(at)})
+	patientID, err = queryValue[string](app, "find device holder", DeviceHolderQuery("+{:device}", "+{:at}"), dbx.Params{"device": deviceID, "at": FormatInstant(at)})
 	return patientID, IgnoreNotFound(err)
 }
 
@@ -45,7 +45,7 @@ func AsDeviceAssignment(record *core.Record) *DeviceAssignment { return as[Devic
 // NewDeviceAssignment returns an unsaved assignment.
 func NewDeviceAssignment(app core.App, deviceID, patientID string, from time.Time, by string) (*DeviceAssignment, error) {
 	return newRecord[DeviceAssignment](app, DeviceAssignments, map[string]any{
-		"device_id": deviceID, "patient": patientID, "assigned_at": Instant(from), "assigned_by": by,
+		"device_id": deviceID, "patient": patientID, "assigned_at": FormatInstant(from), "assigned_by": by,
 	})
 }
 
@@ -99,7 +99,7 @@ func (a *DeviceAssignment) To() time.Time     { return instantOf(a, "unassigned_
 
 // End records when, by which user and why the assignment ended.
 func (a *DeviceAssignment) End(at time.Time, by string, reason phi.Text) {
-	a.Set("unassigned_at", Instant(at))
+	a.Set("unassigned_at", FormatInstant(at))
 	a.Set("unassigned_by", by)
 	a.Set("unassign_reason", reason.Reveal())
 }
@@ -111,7 +111,7 @@ func (a *DeviceAssignment) Overlaps(from, to time.Time) bool {
 
 // UnassignDevices ends a patient's assignments and returns the device ids.
 func UnassignDevices(tx core.App, patientID, by string, now time.Time) (devices []string, err error) {
-	params := dbx.Params{"patient": patientID, "by": by, "at": Instant(now)}
+	params := dbx.Params{"patient": patientID, "by": by, "at": FormatInstant(now)}
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE device_assignments SET unassigned_at = {:at}, unassigned_by = {:by}
 		WHERE patient = {:patient} AND unassigned_at = '' RETURNING device_id`).Bind(params).Column(&devices)
 	if err != nil {

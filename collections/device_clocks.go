@@ -36,7 +36,7 @@ func FindClockFacts(app core.App, patientID, deviceID string, at time.Time) (f C
 			EXISTS (SELECT 1 FROM gateway_events e WHERE e.device_id = {:device} AND e.device_id != '' AND e.received_at > {:since} AND e.received_at < {:at}
 				AND e.timestamp = {:at} AND e.implausible = TRUE)
 		FROM (SELECT 1) LEFT JOIN devices d ON d.device_id = {:device}`).
-		Bind(dbx.Params{"patient": patientID, "device": deviceID, "at": Instant(at), "since": Instant(at.Add(-maxAheadLookup))}).
+		Bind(dbx.Params{"patient": patientID, "device": deviceID, "at": FormatInstant(at), "since": FormatInstant(at.Add(-maxAheadLookup))}).
 		Row(&enrolled, &assigned, &made, &newest, &proven, &ahead)
 	return ClockFacts{
 		Enrolled: ParseInstant(enrolled), Assigned: ParseInstant(assigned), Made: ParseDay(made, time.UTC),
@@ -54,7 +54,7 @@ func LastArrival(app core.App, patientID, deviceID string, before time.Time) (la
 	err = app.DB().NewQuery(`SELECT measured_at, created_at FROM observations
 		WHERE patient = {:patient} AND device_id = {:device} AND source = 'gateway' AND received_at = '' AND created_at < {:before}
 		ORDER BY created_at DESC LIMIT 1`).
-		Bind(dbx.Params{"patient": patientID, "device": deviceID, "before": Instant(before)}).Row(&measured, &received)
+		Bind(dbx.Params{"patient": patientID, "device": deviceID, "before": FormatInstant(before)}).Row(&measured, &received)
 	return Arrival{ParseInstant(measured), ParseInstant(received)}, wrap(IgnoreNotFound(err), "find the last reading of a device")
 }
 
@@ -93,22 +93,22 @@ func RecordClockFault(tx core.App, deviceID, kind, patientID string, now time.Ti
 		VALUES ({:device}, {:kind}, {:kind}, 'discovered', {:now}, {:now}, {:now}, {:patient}) ON CONFLICT (device_id) DO UPDATE SET
 			clock_wrong_at = excluded.clock_wrong_at, clock_told_at = excluded.clock_told_at, clock_patient = excluded.clock_patient,
 			clock_proven_at = ''`, dbx.Params{
-		"device": deviceID, "kind": kind, "now": Instant(now), "patient": patientID,
+		"device": deviceID, "kind": kind, "now": FormatInstant(now), "patient": patientID,
 	})
 }
 
-// ExtendFutureClock ignores a time that has been reached as evidence of a right clock, because it was in the future when it first arrived. Nothing
-// proves the clock from then on.
+// ExtendFutureClock records that a device time was in the future on arrival, so that reaching it
+// does not count as evidence of a right clock. From then on nothing proves the clock.
 func ExtendFutureClock(tx core.App, deviceID string, at time.Time) error {
 	return exec(tx, "record a future clock", `UPDATE devices SET clock_wrong_at = MAX(clock_wrong_at, {:at}), clock_proven_at = ''
 		WHERE device_id = {:device} AND clock_wrong_at != ''`,
-		dbx.Params{"at": Instant(at), "device": deviceID})
+		dbx.Params{"at": FormatInstant(at), "device": deviceID})
 }
 
 // ExtendNewestTime records the true time of a reading of a device, which a person confirmed.
 func ExtendNewestTime(tx core.App, deviceID string, at time.Time) error {
 	return exec(tx, "record a confirmed time", `UPDATE devices SET newest_measured_at = MAX(newest_measured_at, {:at}) WHERE device_id = {:device}`,
-		dbx.Params{"at": Instant(at), "device": deviceID})
+		dbx.Params{"at": FormatInstant(at), "device": deviceID})
 }
 
 // ClockAlertSince returns the last alert of a type about doubtful times of a device and patient raised since a time; nil for none. Alerts
@@ -116,7 +116,7 @@ func ExtendNewestTime(tx core.App, deviceID string, at time.Time) error {
 func ClockAlertSince(app core.App, deviceID, patientID, alertType string, since time.Time) (*Alert, error) {
 	found, err := listOf[Alert](app, Alerts, dbx.NewExp(`device_id = {:device} AND device_id != '' AND patient = {:patient} AND type = {:type}
 		AND quarantine_id = '' AND created_at >= {:since} AND resolution_reason != 'withdrawn'`, dbx.Params{
-		"device": deviceID, "patient": patientID, "type": alertType, "since": Instant(since),
+		"device": deviceID, "patient": patientID, "type": alertType, "since": FormatInstant(since),
 	}), "id DESC")
 	if err != nil || len(found) == 0 {
 		return nil, err
@@ -124,19 +124,21 @@ func ClockAlertSince(app core.App, deviceID, patientID, alertType string, since 
 	return found[0], nil
 }
 
-// ClockQuestion names the alerts about a device's clock for one patient, and the reason of the suspect readings behind them.
-type ClockQuestion struct{ DeviceID, PatientID, AlertType, Reason string }
+// ClockAlertKey selects the alerts about a device's clock for one patient, and the suspect reason
+// of their readings.
+type ClockAlertKey struct{ DeviceID, PatientID, AlertType, Reason string }
 
 // ResolveAnsweredClockAlerts gives the open alerts about a clock a closed status, unless a reading of the device still waits for a decision.
-func ResolveAnsweredClockAlerts(tx core.App, q ClockQuestion, status, by string, now time.Time) ([]ResolvedAlert, error) {
+func ResolveAnsweredClockAlerts(tx core.App, q ClockAlertKey, status, by string, now time.Time) ([]ResolvedAlert, error) {
 	return resolveAlerts(tx, `device_id = {:device} AND device_id != '' AND patient = {:patient} AND type = {:type} AND quarantine_id = ''
 		AND status IN ('active', 'acknowledged') AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.status = 'suspect' AND o.patient = {:patient}
 			AND o.device_id = {:device} AND o.suspect_reason = {:reason})`,
 		dbx.Params{"device": q.DeviceID, "patient": q.PatientID, "type": q.AlertType, "reason": q.Reason}, status, by, now)
 }
 
-// LatestWaitingReading returns the id of the reading that was stored last of those that wait for an answer to a question; "" for none.
-func LatestWaitingReading(app core.App, q ClockQuestion) (string, error) {
+// LatestWaitingReading returns the id of the newest stored suspect reading that a clock alert is
+// about; "" for none.
+func LatestWaitingReading(app core.App, q ClockAlertKey) (string, error) {
 	return queryValue[string](app, "find a reading with a doubtful time", `SELECT COALESCE((SELECT id FROM observations WHERE status = 'suspect' AND patient = {:patient}
 		AND device_id = {:device} AND device_id != '' AND suspect_reason = {:reason} ORDER BY created_at DESC, id DESC LIMIT 1), '')`,
 		dbx.Params{"patient": q.PatientID, "device": q.DeviceID, "reason": q.Reason})
@@ -144,7 +146,7 @@ func LatestWaitingReading(app core.App, q ClockQuestion) (string, error) {
 
 // EndTimeDoubt dates the alerts of a reading by its confirmed time.
 func EndTimeDoubt(tx core.App, observationID string, at, now time.Time) error {
-	return update(tx, "date the alerts of a reading", Alerts, dbx.Params{"time_in_doubt": false, "measured_at": Instant(at), "updated_at": Instant(now)},
+	return update(tx, "date the alerts of a reading", Alerts, dbx.Params{"time_in_doubt": false, "measured_at": FormatInstant(at), "updated_at": FormatInstant(now)},
 		dbx.NewExp("observation = {:observation} AND observation != '' AND time_in_doubt = TRUE", dbx.Params{"observation": observationID}))
 }
 
@@ -186,7 +188,7 @@ func EventsOfMeasurement(app core.App, deviceID, patientID string, at time.Time)
 			OR patient = '' AND status IN ('`+EventOpen+`', '`+EventRejected+`')
 				AND NOT EXISTS (SELECT 1 FROM alerts a WHERE a.quarantine_id = gateway_events.id AND a.quarantine_id != ''))
 		ORDER BY closed_at DESC, id`,
-		dbx.Params{"device": deviceID, "patient": patientID, "from": Instant(second), "until": Instant(second.Add(time.Second))})
+		dbx.Params{"device": deviceID, "patient": patientID, "from": FormatInstant(second), "until": FormatInstant(second.Add(time.Second))})
 }
 
 // FutureEvents returns the undecided events of a device and patient without an open alert, newest first.

@@ -27,7 +27,7 @@ type DeviceOrder struct {
 func StoreDeviceOrder(tx core.App, o DeviceOrder, now time.Time) error {
 	_, err := store(tx, "store device order", DeviceOrders, map[string]any{
 		"device_id": o.DeviceID, "patient": o.PatientID, "kind": o.Kind, "status": "requested", "estimated_delivery": o.EstimatedDelivery,
-		"requested_by": o.RequestedBy, "shipping_address": o.ShippingAddress.Reveal(), "created_at": Instant(now), "updated_at": Instant(now),
+		"requested_by": o.RequestedBy, "shipping_address": o.ShippingAddress.Reveal(), "created_at": FormatInstant(now), "updated_at": FormatInstant(now),
 	})
 	return err
 }

@@ -51,7 +51,7 @@ type Device struct{ core.BaseRecordProxy }
 
 // NewDevice returns an unsaved device.
 func NewDevice(app core.App, deviceID string, now time.Time) (*Device, error) {
-	return newRecord[Device](app, Devices, map[string]any{"device_id": deviceID, "created_at": Instant(now)})
+	return newRecord[Device](app, Devices, map[string]any{"device_id": deviceID, "created_at": FormatInstant(now)})
 }
 
 // FindDevice finds a device by the gateway's identifier.
@@ -101,7 +101,7 @@ func PatientsOnHub(app core.App, hubID string, now time.Time) ([]string, error) 
 	return queryColumn[string](app, "find patients of a hub", `SELECT DISTINCT d.patient FROM devices d
 		JOIN patients p ON p.id = d.patient AND p.active = TRUE AND p.deleted_at = ''
 			AND NOT (p.hold_ended_at = '' AND p.hold_until > {:now})
-		WHERE d.hub_id = {:hub} AND d.hub_id != '' AND d.patient != '' ORDER BY d.patient`, dbx.Params{"hub": hubID, "now": Instant(now)})
+		WHERE d.hub_id = {:hub} AND d.hub_id != '' AND d.patient != '' ORDER BY d.patient`, dbx.Params{"hub": hubID, "now": FormatInstant(now)})
 }
 
 // ClearAssignment clears the columns that belong to the device's current assignment.
@@ -204,17 +204,17 @@ type DeviceUpdate struct {
 // UpdateDevice stores an update with one statement; an unregistered device is added as discovered. Values older than the stored ones change
 // nothing. check reports that the device is now one of [DevicesToCheck], or that an event with this second of its clock is or was in quarantine.
 func UpdateDevice(tx core.App, s DeviceUpdate, now time.Time) (check bool, err error) {
-	at, seen, charged := Instant(s.ReadAt), "", ""
+	at, seen, charged := FormatInstant(s.ReadAt), "", ""
 	if s.ByGateway {
 		seen = at
 	}
 	if s.BatteryLevel != nil {
 		charged = at
 	}
-	fresh, second := Instant(s.FreshAfter), s.ReadAt.Truncate(time.Second)
+	fresh, second := FormatInstant(s.FreshAfter), s.ReadAt.Truncate(time.Second)
 	found, err := WriteReturning(tx, upsertDevice,
-		s.DeviceID, s.Kind, s.Kind, s.ReportedModel, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, seen, Instant(s.ProvenAt), Instant(now), // of a new row
-		fresh, fresh, s.DeviceID, Instant(second), Instant(second.Add(time.Second)))
+		s.DeviceID, s.Kind, s.Kind, s.ReportedModel, s.HubID, s.Signal, s.BatteryLevel, s.BatteryState, charged, at, seen, seen, FormatInstant(s.ProvenAt), FormatInstant(now), // of a new row
+		fresh, fresh, s.DeviceID, FormatInstant(second), FormatInstant(second.Add(time.Second)))
 	return found != 0, wrap(err, "update the device of a reading")
 }
 
@@ -248,7 +248,7 @@ func SilentDevices(app core.App, since time.Time) ([]AssignedDevice, error) {
 			EXISTS (SELECT 1 FROM alerts a WHERE a.patient = d.patient AND a.acknowledged = FALSE AND a.type = 'missed_reading') AS missed
 		FROM devices d JOIN patients p ON p.id = d.patient AND p.active = TRUE AND p.deleted_at = ''
 		WHERE d.patient != '' AND (d.flagged = TRUE OR MAX(d.last_reading_at, d.assigned_at) < {:before}) ORDER BY d.device_id`,
-		dbx.Params{"before": Instant(since)})
+		dbx.Params{"before": FormatInstant(since)})
 }
 
 // FlagDevice sets a device's flag, unless a reading or another patient came in between; because "" clears it.

@@ -36,14 +36,14 @@ func FindEMRCapability(app core.App, audience string) (c EMRCapability, err erro
 func StoreEMRCapability(tx core.App, audience string, c EMRCapability) error {
 	r, err := tx.FindFirstRecordByData(EMRCapabilities, "audience", audience)
 	if IsNotFound(err) {
-		r, err = New(tx, EMRCapabilities)
+		r, err = NewRecord(tx, EMRCapabilities)
 	}
 	if err != nil {
 		return wrap(err, "find EMR capabilities")
 	}
 	r.Set("audience", audience)
 	r.Set("offer", c.Offer)
-	r.Set("read_at", Instant(c.ReadAt))
+	r.Set("read_at", FormatInstant(c.ReadAt))
 	r.Set("has_accepted", c.HasAccepted)
 	return wrap(tx.Save(r), "store EMR capabilities")
 }

@@ -27,7 +27,7 @@ func StoreEMRContext(tx core.App, patientID, emrID string, content phi.Text, fet
 		return err
 	}
 	_, err := store(tx, "store the EMR context", EMRContexts, map[string]any{
-		"patient": patientID, "emr_id": emrID, "content": content.Reveal(), "fetched_at": Instant(fetched), "tried_at": Instant(tried),
+		"patient": patientID, "emr_id": emrID, "content": content.Reveal(), "fetched_at": FormatInstant(fetched), "tried_at": FormatInstant(tried),
 	})
 	return err
 }
@@ -37,7 +37,7 @@ func PatientsWithStaleContext(app core.App, before time.Time, limit int) ([]stri
 	return queryColumn[string](app, "find charts to read", `SELECT p.id FROM patients p LEFT JOIN emr_contexts c ON c.patient = p.id
 		WHERE p.external_id != '' AND p.active AND p.deleted_at = ''
 			AND (c.patient IS NULL OR c.emr_id != p.external_id OR c.tried_at < {:before})
-		ORDER BY COALESCE(c.tried_at, ''), p.id LIMIT +{:limit}`, dbx.Params{"before": Instant(before), "limit": limit})
+		ORDER BY COALESCE(c.tried_at, ''), p.id LIMIT +{:limit}`, dbx.Params{"before": FormatInstant(before), "limit": limit})
 }
 
 // CountLinkedPatients counts the active patients with a record in the EMR.
@@ -66,7 +66,7 @@ type EMRProposalDraft struct {
 func AddEMRProposal(tx core.App, d EMRProposalDraft, now time.Time) (*EMRProposal, error) {
 	p, err := newRecord[EMRProposal](tx, EMRProposals, map[string]any{
 		"patient": d.PatientID, "emr_id": d.EMRID, "kind": d.Kind, "status": ProposalOpen, "value": d.Value.Reveal(), "source": d.Source,
-		"dated": d.Dated, "proposed_at": Instant(now),
+		"dated": d.Dated, "proposed_at": FormatInstant(now),
 	})
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func FindEMRProposal(app core.App, patientID string, number int64) (*EMRProposal
 // DecideEMRProposal changes the state of a proposal from one to another, and reports whether it was in the first.
 func DecideEMRProposal(tx core.App, id, from, to, by string, now time.Time) (bool, error) {
 	n, err := updateCounted(tx, "decide a proposal", EMRProposals,
-		dbx.Params{"status": to, "decided_by": by, "decided_at": Instant(now)}, dbx.HashExp{"id": id, "status": from})
+		dbx.Params{"status": to, "decided_by": by, "decided_at": FormatInstant(now)}, dbx.HashExp{"id": id, "status": from})
 	return n == 1, err
 }
 

@@ -25,7 +25,7 @@ func OpenCorrection(tx core.App, id string, now time.Time) error {
 	return exec(tx, "open correction", `UPDATE transmissions SET correction_due_at = {:now}, correction_closed_at = '', correction_closed_by = '',
 			correction_note = '', updated_at = {:now}
 		WHERE id = {:id} AND (correction_due_at = '' OR correction_closed_at != '' AND corrections > correction_closed_at_change)`,
-		dbx.Params{"id": id, "now": Instant(now)})
+		dbx.Params{"id": id, "now": FormatInstant(now)})
 }
 
 // CancelCorrection removes the task after the EMR's copy has become correct.
@@ -42,12 +42,12 @@ func CloseCorrection(tx core.App, id, by string, note phi.Text, now time.Time) (
 	}
 	n, err := execCounted(tx, "close correction", `UPDATE transmissions SET correction_closed_at = {:now}, correction_closed_by = {:by}, correction_note = {:note},
 		correction_closed_at_change = corrections, updated_at = {:now} WHERE id = {:id} AND `+correctionDue,
-		dbx.Params{"id": id, "by": by, "note": sealed, "now": Instant(now)})
+		dbx.Params{"id": id, "by": by, "note": sealed, "now": FormatInstant(now)})
 	return n > 0, err
 }
 
-// CorrectionsDue counts the open correction tasks, with the same conditions as their list.
-func CorrectionsDue(app core.App) (int, error) {
+// CountCorrectionsDue counts the open correction tasks, with the same conditions as their list.
+func CountCorrectionsDue(app core.App) (int, error) {
 	return queryValue[int](app, "count corrections", `SELECT COUNT(*) FROM transmissions WHERE `+correctionDue+` AND `+notDeleted, nil)
 }
 
@@ -91,22 +91,22 @@ func DeleteUnattempted(tx core.App, observationID string) (deleted bool, err err
 // StopTransmission ends a delivery before anything was sent.
 func StopTransmission(tx core.App, id, code, message string, now time.Time) error {
 	return update(tx, "stop transmission", Transmissions, dbx.Params{
-		"status": FHIRFailed, "waits_for": "", "next_retry_at": "", "error_code": code, "error_message": message, "diagnostics": "", "updated_at": Instant(now),
+		"status": FHIRFailed, "waits_for": "", "next_retry_at": "", "error_code": code, "error_message": message, "diagnostics": "", "updated_at": FormatInstant(now),
 	}, dbx.HashExp{"id": id})
 }
 
-// CountCorrection records one more change that the EMR's copy must follow, without touching a delivery in progress.
-func CountCorrection(tx core.App, id string, now time.Time) error {
+// AddCorrection records one more change that the EMR's copy must follow, without touching a delivery in progress.
+func AddCorrection(tx core.App, id string, now time.Time) error {
 	return exec(tx, "count correction", `UPDATE transmissions SET corrections = corrections + 1, updated_at = {:now} WHERE id = {:id}`,
-		dbx.Params{"id": id, "now": Instant(now)})
+		dbx.Params{"id": id, "now": FormatInstant(now)})
 }
 
-// QueueCorrection is CountCorrection and queues the delivery now, with a full retry budget. An unknown outcome stays one until the copy is found.
+// QueueCorrection is AddCorrection and queues the delivery now, with a full retry budget. An unknown outcome stays one until the copy is found.
 func QueueCorrection(tx core.App, id string, now time.Time) error {
 	return exec(tx, "queue correction", `UPDATE transmissions SET corrections = corrections + 1, status = 'pending', attempt_count = 0,
 		error_code = CASE WHEN error_code = '`+OutcomeUnknown+`' AND emr_resource_id = '' THEN error_code ELSE '' END,
 		error_message = CASE WHEN error_code = '`+OutcomeUnknown+`' AND emr_resource_id = '' THEN error_message ELSE '' END,
-		diagnostics = '', next_retry_at = '', updated_at = {:now} WHERE id = {:id}`, dbx.Params{"id": id, "now": Instant(now)})
+		diagnostics = '', next_retry_at = '', updated_at = {:now} WHERE id = {:id}`, dbx.Params{"id": id, "now": FormatInstant(now)})
 }
 
 // MeansCovering returns a patient's sent or unconfirmed means for periods that overlap the dates.

@@ -10,35 +10,37 @@ import (
 // FormDocument is the report of a period as a document in the patient's chart.
 const FormDocument = "document"
 
-// WaitsForWay: until the EMR takes readings one by one, or a document has it.
-const WaitsForWay = "way"
+// WaitsForDeliveryMode: suspended until the EMR accepts readings one by one, or a document has the reading.
+const WaitsForDeliveryMode = "way"
 
-// InDocument takes the place of the hash of what was sent if a document at the EMR has the reading: there is no copy of the reading itself.
+// InDocument replaces the sent hash of a reading that a document at the EMR has: there is no copy
+// of the reading itself.
 const InDocument = "in a document"
 
 const (
 	isReading = `form != '` + FormDocument + `'`
 	// neverSent: the EMR has no copy, and none is in doubt.
 	neverSent = `emr_resource_id = '' AND sent_hash = '' AND NOT ambiguous AND corrections = 0`
-	// parked are readings that wait for a way.
-	parked = waitingFor + `'` + WaitsForWay + `'`
+	// suspendedReading are readings that wait for a way.
+	suspendedReading = waitingFor + `'` + WaitsForDeliveryMode + `'`
 	// isCovered: a reading was measured in the period of a document.
 	isCovered = `o.patient = t.patient AND o.measured_at >= t.document_from AND o.measured_at < t.document_to`
 )
 
-// ParkReadings makes the readings that were never sent wait for a way. It writes nothing if there are none.
-func ParkReadings(app core.App, now time.Time) error {
+// SuspendReadings suspends the readings that were never sent. It writes nothing if there are none.
+func SuspendReadings(app core.App, now time.Time) error {
 	const which = `(` + duePending + ` OR ` + waitingFor + `'` + WaitsForTurn + `' AND status = 'pending' OR ` + retryScheduled + `) AND ` + isReading + ` AND ` + neverSent
 	has, err := queryValue[bool](app, "find readings without a way", `SELECT EXISTS (SELECT 1 FROM transmissions WHERE `+which+`)`, nil)
 	if err != nil || !has {
 		return err
 	}
-	return app.RunInTransaction(func(tx core.App) error { return setReadings(tx, which, WaitsForWay, now) })
+	return app.RunInTransaction(func(tx core.App) error { return setReadings(tx, which, WaitsForDeliveryMode, now) })
 }
 
-// UnparkReadings queues the readings that waited for a way, in order of measurement, except those that a document has.
-func UnparkReadings(app core.App, now time.Time) error {
-	const which = parked + ` AND status IN ('pending', 'failed') AND ` + neverSent
+// ResumeReadings queues the suspended readings in order of measurement, except those that a
+// document has.
+func ResumeReadings(app core.App, now time.Time) error {
+	const which = suspendedReading + ` AND status IN ('pending', 'failed') AND ` + neverSent
 	has, err := queryValue[bool](app, "find parked readings", `SELECT EXISTS (SELECT 1 FROM transmissions WHERE `+which+`)`, nil)
 	if err != nil || !has {
 		return err
@@ -48,7 +50,7 @@ func UnparkReadings(app core.App, now time.Time) error {
 
 // setReadings makes deliveries and their observations pending, with all retries.
 func setReadings(tx core.App, which, waitsFor string, now time.Time) error {
-	params := dbx.Params{"now": Instant(now), "waits": waitsFor}
+	params := dbx.Params{"now": FormatInstant(now), "waits": waitsFor}
 	err := exec(tx, "queue observations", `UPDATE observations SET fhir_status = 'pending', updated_at = {:now} WHERE fhir_status = 'failed'
 		AND id IN (SELECT observation FROM transmissions WHERE form = '' AND status = 'failed' AND `+which+`)`, params)
 	if err != nil {
@@ -58,27 +60,28 @@ func setReadings(tx core.App, which, waitsFor string, now time.Time) error {
 		waits_for_line = FALSE, error_code = '', error_message = '', diagnostics = '', updated_at = {:now} WHERE `+which, params)
 }
 
-// CountParked counts the readings that wait for a way.
-func CountParked(app core.App) (int, error) {
-	return queryValue[int](app, "count parked readings", `SELECT COUNT(*) FROM transmissions WHERE `+parked, nil)
+// CountSuspendedReadings counts the readings that wait for a way.
+func CountSuspendedReadings(app core.App) (int, error) {
+	return queryValue[int](app, "count parked readings", `SELECT COUNT(*) FROM transmissions WHERE `+suspendedReading, nil)
 }
 
-// OldestParked returns when the earliest reading was measured that waits for a way and was stored before a time; zero for none.
-func OldestParked(app core.App, before time.Time) (time.Time, error) {
+// OldestSuspendedReading returns when the earliest reading was measured that waits for a way and was stored before a time; zero for none.
+func OldestSuspendedReading(app core.App, before time.Time) (time.Time, error) {
 	at, err := queryValue[string](app, "find the oldest parked reading", `SELECT COALESCE(MIN(o.measured_at), '') FROM transmissions t
-		JOIN observations o ON o.id = t.observation WHERE t.`+parked+` AND t.status != 'failed' AND o.measured_at < {:before}`, dbx.Params{"before": Instant(before)})
+		JOIN observations o ON o.id = t.observation WHERE t.`+suspendedReading+` AND t.status != 'failed' AND o.measured_at < {:before}`, dbx.Params{"before": FormatInstant(before)})
 	return ParseInstant(at), err
 }
 
-// PatientsToReport returns the patients with trusted readings in a half-open span; with parkedOnly those with a reading in it that waits for a way.
+// PatientsToReport returns the patients with trusted readings in a half-open span; with parkedOnly
+// only those with a suspended reading in it.
 func PatientsToReport(app core.App, from, to time.Time, parkedOnly bool) ([]string, error) {
 	waits := ""
 	if parkedOnly {
-		waits = ` AND EXISTS (SELECT 1 FROM transmissions t WHERE t.observation = o.id AND t.form = '' AND t.` + parked + `)`
+		waits = ` AND EXISTS (SELECT 1 FROM transmissions t WHERE t.observation = o.id AND t.form = '' AND t.` + suspendedReading + `)`
 	}
 	return queryColumn[string](app, "find patients to report", `SELECT p.id FROM patients p WHERE p.deleted_at = '' AND EXISTS (SELECT 1 FROM observations o
 		WHERE o.patient = p.id AND `+anyKind(app)+` AND o.measured_at >= {:from} AND o.measured_at < {:to}
-			AND o.status = 'final' AND o.review_state != 'suspect'`+waits+`) ORDER BY p.id`, dbx.Params{"from": Instant(from), "to": Instant(to)})
+			AND o.status = 'final' AND o.review_state != 'suspect'`+waits+`) ORDER BY p.id`, dbx.Params{"from": FormatInstant(from), "to": FormatInstant(to)})
 }
 
 // FindDocument returns the delivery of a document; ok is false if there is none.
@@ -98,7 +101,7 @@ const hasNewReading = ` AND o.status = 'final' AND o.review_state != 'suspect' A
 func OutdatedDocuments(app core.App, since, now time.Time) ([]string, error) {
 	return queryColumn[string](app, "find outdated documents", `SELECT t.id FROM transmissions t WHERE t.form = '`+FormDocument+`' AND t.status = 'transmitted'
 		AND t.document_from >= {:since} AND t.document_to <= {:now} AND EXISTS (SELECT 1 FROM observations o WHERE `+isCovered+hasNewReading+`) ORDER BY t.id`,
-		dbx.Params{"since": Instant(since), "now": Instant(now)})
+		dbx.Params{"since": FormatInstant(since), "now": FormatInstant(now)})
 }
 
 // DocumentsCovering returns the documents of periods with an observation's time of measurement.
@@ -112,40 +115,41 @@ func DocumentsCovering(app core.App, observationID string) ([]FormDelivery, erro
 func StageDocument(tx core.App, c LeasedTransmission, now time.Time) (held bool, err error) {
 	n, err := execCounted(tx, "stage document", `UPDATE transmissions SET document_version = {:version}, document_hash = {:hash}, document_at = {:at},
 			document_change = {:change}, updated_at = {:now} WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}`,
-		dbx.Params{"id": c.ID, "claimed": c.ClaimedAt, "version": c.DocumentVersion, "hash": c.DocumentHash, "at": c.DocumentAt, "change": c.Corrections, "now": Instant(now)})
+		dbx.Params{"id": c.ID, "claimed": c.LeasedAt, "version": c.DocumentVersion, "hash": c.DocumentHash, "at": c.DocumentAt, "change": c.Corrections, "now": FormatInstant(now)})
 	return n > 0, err
 }
 
-// HoldReadings makes the readings transmitted that waited for a document, now at the EMR, and that it has.
-func HoldReadings(tx core.App, transmissionID string, now time.Time) error {
+// MarkReadingsInDocument marks the readings that a delivered document contains as transmitted.
+func MarkReadingsInDocument(tx core.App, transmissionID string, now time.Time) error {
 	const held = ` FROM transmissions d WHERE d.id = {:id} AND o.patient = d.patient AND o.measured_at >= d.document_from AND o.measured_at < d.document_to
 		AND o.created_at <= d.document_at AND o.review_state != 'suspect'`
-	params := dbx.Params{"id": transmissionID, "now": Instant(now), "held": InDocument}
+	params := dbx.Params{"id": transmissionID, "now": FormatInstant(now), "held": InDocument}
 	err := exec(tx, "hold observations", `UPDATE observations AS o SET fhir_status = 'transmitted', updated_at = {:now}`+held+`
-		AND EXISTS (SELECT 1 FROM transmissions t WHERE t.observation = o.id AND t.form = '' AND t.`+parked+`)`, params)
+		AND EXISTS (SELECT 1 FROM transmissions t WHERE t.observation = o.id AND t.form = '' AND t.`+suspendedReading+`)`, params)
 	if err != nil {
 		return err
 	}
 	return exec(tx, "hold readings", `UPDATE transmissions SET status = 'transmitted', waits_for = '', sent_hash = {:held}, error_code = '', error_message = '',
-		diagnostics = '', updated_at = {:now} WHERE `+isReading+` AND `+parked+` AND observation IN (SELECT o.id FROM observations o, transmissions d
+		diagnostics = '', updated_at = {:now} WHERE `+isReading+` AND `+suspendedReading+` AND observation IN (SELECT o.id FROM observations o, transmissions d
 			WHERE d.id = {:id} AND o.patient = d.patient AND o.measured_at >= d.document_from AND o.measured_at < d.document_to
 				AND o.created_at <= d.document_at AND o.review_state != 'suspect')`, params)
 }
 
-// FollowInDocument makes a delivery pending whose reading changed after a document with it was sent, until the corrected document is there.
-func FollowInDocument(tx core.App, id string, now time.Time) error {
-	return update(tx, "follow in a document", Transmissions, dbx.Params{"status": FHIRPending, "waits_for": WaitsForWay, "updated_at": Instant(now)}, dbx.HashExp{"id": id})
+// WaitForCorrectedDocument keeps a changed reading of a sent document pending until the corrected document
+// is delivered.
+func WaitForCorrectedDocument(tx core.App, id string, now time.Time) error {
+	return update(tx, "follow in a document", Transmissions, dbx.Params{"status": FHIRPending, "waits_for": WaitsForDeliveryMode, "updated_at": FormatInstant(now)}, dbx.HashExp{"id": id})
 }
 
 // SetDocument stores the half-open span that a queued document covers, and the escalation that it is about.
 func SetDocument(tx core.App, id, escalationID string, from, to time.Time) error {
 	return update(tx, "store the period of a document", Transmissions,
-		dbx.Params{"document_from": Instant(from), "document_to": Instant(to), "document_escalation": escalationID}, dbx.HashExp{"id": id})
+		dbx.Params{"document_from": FormatInstant(from), "document_to": FormatInstant(to), "document_escalation": escalationID}, dbx.HashExp{"id": id})
 }
 
 // HasTrustedReadings reports whether a patient has trusted readings in a half-open span.
 func HasTrustedReadings(app core.App, patientID string, from, to time.Time) (bool, error) {
 	return queryValue[bool](app, "find readings to report", `SELECT EXISTS (SELECT 1 FROM observations o WHERE o.patient = {:patient} AND `+anyKind(app)+`
 		AND o.measured_at >= {:from} AND o.measured_at < {:to} AND o.status = 'final' AND o.review_state != 'suspect')`,
-		dbx.Params{"patient": patientID, "from": Instant(from), "to": Instant(to)})
+		dbx.Params{"patient": patientID, "from": FormatInstant(from), "to": FormatInstant(to)})
 }

@@ -32,14 +32,14 @@ func QueuedTransmissions(app core.App, dueOnly bool, since, now time.Time, limit
 				WHERE `+retryScheduled+` AND (next_retry_at <= {:now} OR waits_for_line AND NOT {:due}) AND last_attempted_at < {:since}
 		) t LEFT JOIN observations o ON o.id = t.observation
 		ORDER BY COALESCE(o.measured_at, t.created_at), t.created_at, t.id LIMIT +{:limit}`,
-		dbx.Params{"due": dueOnly, "since": Instant(since), "now": Instant(now), "limit": limit})
+		dbx.Params{"due": dueOnly, "since": FormatInstant(since), "now": FormatInstant(now), "limit": limit})
 }
 
 // LeaseQueuedTransmissions moves the named deliveries that are still queued to processing.
 func LeaseQueuedTransmissions(tx core.App, ids []string, now time.Time) ([]LeasedTransmission, error) {
 	return queryAll[LeasedTransmission](tx, "claim transmissions", `UPDATE transmissions SET status = 'processing', waits_for = '', claimed_at = {:now}, updated_at = {:now}
-		WHERE id IN (SELECT value FROM json_each({:ids})) AND (status = 'pending' AND waits_for NOT IN ('link', '`+WaitsForWay+`') OR `+retryScheduled+`)
-		RETURNING `+claimed, dbx.Params{"now": Instant(now), "ids": jsonList(ids)})
+		WHERE id IN (SELECT value FROM json_each({:ids})) AND (status = 'pending' AND waits_for NOT IN ('link', '`+WaitsForDeliveryMode+`') OR `+retryScheduled+`)
+		RETURNING `+leasedColumns, dbx.Params{"now": FormatInstant(now), "ids": jsonList(ids)})
 }
 
 // OutageTransmissions counts the deliveries that failed because of an outage, and returns its start: the first attempt of the earliest

@@ -39,7 +39,7 @@ func BeginEpoch(app core.App, epoch uint64, node string, now time.Time) error {
 			return err
 		}
 		return insert(tx, "begin an epoch", Epochs, dbx.Params{
-			"id": fmt.Sprintf("%020d", epoch), "node": node, "first_audit_id": NumberID(Number(last) + 1), "started_at": Instant(now),
+			"id": fmt.Sprintf("%020d", epoch), "node": node, "first_audit_id": NumberID(Number(last) + 1), "started_at": FormatInstant(now),
 		})
 	})
 }

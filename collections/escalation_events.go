@@ -32,7 +32,7 @@ func InsertEscalationEvent(tx core.App, escalationID, event, by string, detail p
 		}
 	}
 	return insert(tx, "store the step of an escalation", EscalationEvents, dbx.Params{
-		"id": id, "escalation": escalationID, "at": Instant(now), "event": event, "user": by, "detail": sealed,
+		"id": id, "escalation": escalationID, "at": FormatInstant(now), "event": event, "user": by, "detail": sealed,
 	})
 }
 

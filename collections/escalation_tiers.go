@@ -39,8 +39,8 @@ func WaitingEscalations(app core.App, priority string, c EscalationCutoffs, limi
 			OR e.tier > 0 AND {:onCall} NOT IN ('', e.on_call)
 			OR e.status = 'open' AND e.created_at <= {:overdue} AND e.notified_at <= {:overdue})
 		ORDER BY e.created_at LIMIT +{:limit}`, dbx.Params{
-		"priority": priority, "first": Instant(c.Tiers[0]), "second": Instant(c.Tiers[1]), "third": Instant(c.Tiers[2]),
-		"overdue": Instant(c.Overdue), "onCall": c.OnCall, "limit": limit,
+		"priority": priority, "first": FormatInstant(c.Tiers[0]), "second": FormatInstant(c.Tiers[1]), "third": FormatInstant(c.Tiers[2]),
+		"overdue": FormatInstant(c.Overdue), "onCall": c.OnCall, "limit": limit,
 	})
 }
 
@@ -48,7 +48,7 @@ func WaitingEscalations(app core.App, priority string, c EscalationCutoffs, limi
 func IdleEscalations(app core.App, cutoff time.Time, limit int) ([]string, error) {
 	return queryColumn[string](app, "find escalations without a note", `SELECT e.id FROM escalations e
 		WHERE `+takenByStaff+` AND COALESCE(NULLIF(e.noted_at, ''), e.updated_at) <= {:cutoff} AND e.reminded_at <= {:cutoff}
-		ORDER BY e.created_at LIMIT +{:limit}`, dbx.Params{"cutoff": Instant(cutoff), "limit": limit})
+		ORDER BY e.created_at LIMIT +{:limit}`, dbx.Params{"cutoff": FormatInstant(cutoff), "limit": limit})
 }
 
 // IsEscalationTaken reports whether a user who may handle an escalation works on it.
@@ -70,20 +70,20 @@ func onCallOrTeam(userID string) dbx.Expression {
 // RaiseToStat makes an escalation stat and restarts its deadlines. raised is false if it was stat already.
 func RaiseToStat(tx core.App, id string, now time.Time) (raised bool, err error) {
 	n, err := updateCounted(tx, "raise an escalation", Escalations, dbx.Params{
-		"priority": "stat", "tier": 0, "waits_since": Instant(now), "tier_at": "", "on_call": "",
+		"priority": "stat", "tier": 0, "waits_since": FormatInstant(now), "tier_at": "", "on_call": "",
 	}, dbx.NewExp("id = {:id} AND priority != 'stat'", dbx.Params{"id": id}))
 	return n > 0, err
 }
 
 // RestartDeadlines restarts the deadlines, for another priority or because the escalation is no longer taken.
 func (e *Escalation) RestartDeadlines(now time.Time) {
-	e.Load(map[string]any{"tier": 0, "waits_since": Instant(now), "tier_at": "", "on_call": ""})
+	e.Load(map[string]any{"tier": 0, "waits_since": FormatInstant(now), "tier_at": "", "on_call": ""})
 }
 
 // SetTier records the notified tier.
 func (e *Escalation) SetTier(tier int, now time.Time) {
 	e.Set("tier", tier)
-	e.Set("tier_at", Instant(now))
+	e.Set("tier_at", FormatInstant(now))
 }
 
 // SetOnCall records the notified user on call; "" keeps the last one.
@@ -93,8 +93,8 @@ func (e *Escalation) SetOnCall(userID string) {
 	}
 }
 
-func (e *Escalation) SetNotedAt(now time.Time)    { e.Set("noted_at", Instant(now)) }
-func (e *Escalation) SetRemindedAt(now time.Time) { e.Set("reminded_at", Instant(now)) }
+func (e *Escalation) SetNotedAt(now time.Time)    { e.Set("noted_at", FormatInstant(now)) }
+func (e *Escalation) SetRemindedAt(now time.Time) { e.Set("reminded_at", FormatInstant(now)) }
 
 func (e *Escalation) Tier() int             { return e.GetInt("tier") }
 func (e *Escalation) TierAt() time.Time     { return instantOf(e, "tier_at") }

@@ -84,7 +84,7 @@ func CancelEscalations(tx core.App, patientID, by string, now time.Time) ([]stri
 	return queryColumn[string](tx, "cancel open escalations",
 		`UPDATE escalations SET status = 'cancelled', cancelled_by = {:by}, cancelled_at = {:at}, updated_at = {:at}
 		WHERE patient = {:patient} AND status IN ('open', 'in_progress') RETURNING id`,
-		dbx.Params{"patient": patientID, "by": by, "at": Instant(now)})
+		dbx.Params{"patient": patientID, "by": by, "at": FormatInstant(now)})
 }
 
 // escalationChanges are the columns that may be written again.
@@ -100,7 +100,7 @@ func (e *Escalation) Store(tx core.App) error {
 
 // Open sets the values of a new escalation.
 func (e *Escalation) Open(by string, now time.Time) {
-	at := Instant(now)
+	at := FormatInstant(now)
 	e.Load(map[string]any{
 		"status": "open", "created_by": by, "created_at": at, "updated_at": at, "notified_at": at,
 		"resolved_by": "", "resolved_at": "", "cancelled_by": "", "cancelled_at": "", "resolution_notes": "", "interaction_minutes": nil,
@@ -121,14 +121,16 @@ func (e *Escalation) Assign(to string, now time.Time) {
 		now = time.Time{}
 	}
 	e.Set("assigned_to", to)
-	e.Set("assigned_at", Instant(now))
+	e.Set("assigned_at", FormatInstant(now))
 }
 
 func (e *Escalation) SetResolved(by string, now time.Time)  { stamp(e, "resolved", by, now) }
 func (e *Escalation) SetCancelled(by string, now time.Time) { stamp(e, "cancelled", by, now) }
-func (e *Escalation) SetNotifiedAt(now time.Time)           { e.Set("notified_at", Instant(now)) }
-func (e *Escalation) SetUpdatedAt(now time.Time)            { e.Set("updated_at", Instant(now)) }
-func (e *Escalation) SetInteractionMinutes(minutes int)     { e.Set("interaction_minutes", minutes) }
+func (e *Escalation) SetNotifiedAt(now time.Time)           { e.Set("notified_at", FormatInstant(now)) }
+
+func (e *Escalation) SetUpdatedAt(now time.Time) { e.Set("updated_at", FormatInstant(now)) }
+
+func (e *Escalation) SetInteractionMinutes(minutes int) { e.Set("interaction_minutes", minutes) }
 
 // DisplayReason returns the reason, or [UnreadableText].
 func (e *Escalation) DisplayReason() string { return TextOf(e.ProxyRecord(), "reason") }
@@ -210,7 +212,7 @@ func NotifiedCriticalAlerts(app core.App, patientID string, since, closedSince t
 			AND n.kind = 'escalation_opened' AND n.created_at >= {:since} AND b.level = 'critical' AND (b.late = FALSE OR b.escalates_late = TRUE AND b.resolution_reason != 'superseded') AND (b.snoozed = FALSE OR b.id = a.id)
 			AND b.resolution_reason != 'withdrawn' AND COALESCE(o.status, '') != 'entered_in_error'
 		ORDER BY n.created_at DESC, b.id DESC LIMIT +{:most}`, dbx.Params{
-		"patient": patientID, "since": Instant(since), "closed": Instant(closedSince), "most": maxNotifiedAlerts,
+		"patient": patientID, "since": FormatInstant(since), "closed": FormatInstant(closedSince), "most": maxNotifiedAlerts,
 	})
 }
 
@@ -219,7 +221,7 @@ func (e *Escalation) BySystem() bool { return e.CreatedBy() == "system" }
 
 // ApplyRetraction sets the priority of the remaining alerts and, if the escalation's own alert was retracted, another alert with its message.
 func (e *Escalation) ApplyRetraction(tx core.App, about *Alert, priority string, now time.Time) error {
-	changes := map[string]any{"priority": priority, "updated_at": Instant(now)}
+	changes := map[string]any{"priority": priority, "updated_at": FormatInstant(now)}
 	if about.Id != e.AlertID() {
 		changes["alert"], changes["reason"] = about.Id, about.Message().Reveal()
 	}

@@ -25,5 +25,5 @@ func FindEventPosition(app core.App, stream string) (p EventPosition, err error)
 func AdvanceEventPosition(tx core.App, stream string, p EventPosition) error {
 	return exec(tx, "store the position in the event stream", `INSERT INTO event_positions (id, sequence, published_at) VALUES ({:stream}, {:sequence}, {:at})
 		ON CONFLICT (id) DO UPDATE SET sequence = MAX(sequence, excluded.sequence), published_at = MAX(published_at, excluded.published_at)`,
-		dbx.Params{"stream": stream, "sequence": p.Sequence, "at": Instant(p.PublishedAt)})
+		dbx.Params{"stream": stream, "sequence": p.Sequence, "at": FormatInstant(p.PublishedAt)})
 }

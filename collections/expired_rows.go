@@ -24,7 +24,7 @@ var (
 	ExpiredQuarantine = Expired{
 		Table: GatewayEvents, where: "status IN ('released', 'discarded') AND closed_at != '' AND closed_at < {:before}",
 	}
-	// Without the text; the row stays, because its id refuses a text that is sent again.
+	// Only the text is removed. The row stays, because its id rejects a text that is sent again.
 	ExpiredUnmatchedTexts = Expired{Table: Messages, empty: "text", where: unmatched + " AND read_at != '' AND read_at < {:before} AND text != ''"}
 	ExpiredPushes         = Expired{Table: PushDeliveries, where: "status != 'pending' AND created_at < {:before}"}
 	ExpiredNotifications  = Expired{
@@ -59,6 +59,6 @@ func (e Expired) Remove(tx core.App, before time.Time, limit int) (int, error) {
 		statement = "UPDATE " + e.Table + " SET " + e.empty + " = ''"
 	}
 	statement += fmt.Sprintf(" WHERE %[1]s IN (SELECT %[1]s FROM %[2]s WHERE %[3]s LIMIT %[4]d)", key, e.Table, e.where, limit)
-	n, err := execCounted(tx, "purge "+e.Table, statement, dbx.Params{"before": Instant(before)})
+	n, err := execCounted(tx, "purge "+e.Table, statement, dbx.Params{"before": FormatInstant(before)})
 	return int(n), err
 }

@@ -62,7 +62,7 @@ func PutFee(tx core.App, fee Fee, now time.Time) (before *Fee, err error) {
 	record, err := tx.FindFirstRecordByFilter(FeeSchedule, "cpt_code = {:code} && locality = {:locality} && effective_date = {:day}",
 		dbx.Params{"code": fee.CPTCode, "locality": fee.Locality, "day": fee.EffectiveDate})
 	if errors.Is(err, sql.ErrNoRows) {
-		record, err = New(tx, FeeSchedule)
+		record, err = NewRecord(tx, FeeSchedule)
 	} else if err == nil {
 		before = new(FeeOf(record))
 	}
@@ -73,10 +73,10 @@ func PutFee(tx core.App, fee Fee, now time.Time) (before *Fee, err error) {
 		return before, nil
 	}
 	if before == nil {
-		record.Set(ColumnCreatedAt, Instant(now))
+		record.Set(ColumnCreatedAt, FormatInstant(now))
 	}
 	record.Load(map[string]any{
-		"cpt_code": fee.CPTCode, "locality": fee.Locality, "effective_date": fee.EffectiveDate, "source": fee.Source, "status": fee.Status, "shipped": fee.Shipped, ColumnUpdatedAt: Instant(now),
+		"cpt_code": fee.CPTCode, "locality": fee.Locality, "effective_date": fee.EffectiveDate, "source": fee.Source, "status": fee.Status, "shipped": fee.Shipped, ColumnUpdatedAt: FormatInstant(now),
 	})
 	record.Set("charge_cents", optionalCents(fee.ChargeCents))
 	record.Set("expected_cents", optionalCents(fee.ExpectedCents))

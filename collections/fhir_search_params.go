@@ -254,7 +254,7 @@ func FlagPeriod(wanted []DateComparison) dbx.Expression {
 	return expression(func(bind func(any) string) string {
 		terms := make([]string, len(wanted))
 		for i, c := range wanted {
-			terms[i] = c.flagCondition(bind(Instant(c.From)), bind(Instant(c.Until)))
+			terms[i] = c.flagCondition(bind(FormatInstant(c.From)), bind(FormatInstant(c.Until)))
 		}
 		return "(" + strings.Join(terms, " OR ") + ")"
 	})

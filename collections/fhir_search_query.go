@@ -120,10 +120,10 @@ func (s *SearchTable) During(name string, stretches []TimeRange) dbx.Expression 
 func (r TimeRange) build(column string, bind func(any) string) string {
 	terms := []string{column + " != ''"}
 	if !r.From.IsZero() {
-		terms = append(terms, column+" >= "+bind(Instant(r.From)))
+		terms = append(terms, column+" >= "+bind(FormatInstant(r.From)))
 	}
 	if !r.Until.IsZero() {
-		terms = append(terms, column+" < "+bind(Instant(r.Until)))
+		terms = append(terms, column+" < "+bind(FormatInstant(r.Until)))
 	}
 	if r.Outside {
 		return "(" + terms[0] + " AND NOT (" + strings.Join(append(terms[1:], "TRUE"), " AND ") + "))"

@@ -92,7 +92,7 @@ func InsertGatewayEvent(tx core.App, e NewGatewayEvent, now time.Time) (stored b
 		ON CONFLICT (id) DO NOTHING`, dbx.Params{
 		"id": e.ID, "vendor": e.Vendor, "status": e.Status, "reason": e.Reason, "type": e.EventType, "device": e.DeviceID,
 		"hub": e.HubID, "measurement": e.MeasurementOf, "source": e.Source, "implausible": e.Implausible,
-		"timestamp": Instant(e.At), "fields": string(fields), "now": Instant(now), "payload": payload,
+		"timestamp": FormatInstant(e.At), "fields": string(fields), "now": FormatInstant(now), "payload": payload,
 	})
 	return n == 1, err
 }
@@ -117,7 +117,7 @@ func (e *GatewayEvent) Close(tx core.App, status, observationID, by string, reas
 		return fmt.Errorf("seal reason: %w", err)
 	}
 	return e.update(tx, dbx.Params{
-		"status": status, "observation": observationID, "closed_by": by, "closed_at": Instant(now), "close_reason": sealed,
+		"status": status, "observation": observationID, "closed_by": by, "closed_at": FormatInstant(now), "close_reason": sealed,
 	})
 }
 
@@ -205,7 +205,7 @@ FROM (SELECT 1) LEFT JOIN (
 // order.
 func FindEventMatch(app core.App, deviceID, identifier string, at time.Time) (a EventMatch, err error) {
 	err = app.DB().NewQuery(eventMatchQuery).Bind(dbx.Params{
-		"device": deviceID, "at": Instant(at), "value": identifier, "id": strings.ToLower(identifier),
+		"device": deviceID, "at": FormatInstant(at), "value": identifier, "id": strings.ToLower(identifier),
 	}).Row(&a.HolderThen, &a.HolderNow, &a.Named.ID, &a.Named.Active, &a.Named.DeletedAt)
 	return a, wrap(err, "match event with patients")
 }
@@ -245,18 +245,18 @@ type TypedEvents struct {
 	After, Until time.Time
 }
 
-// HeldTypedEvents returns the ids of typed values of patients who are not archived, oldest first.
-func HeldTypedEvents(app core.App, t TypedEvents, limit int) (ids []string, err error) {
+// QuarantinedTypedEvents returns the ids of typed values of patients who are not archived, oldest first.
+func QuarantinedTypedEvents(app core.App, t TypedEvents, limit int) (ids []string, err error) {
 	where := Conditions{}.Equal("g.patient", t.Patient).Equal("g.measurement_type", t.Kind).Equal("g.source", t.Source).
 		And("g.alert = '' AND NOT EXISTS (SELECT 1 FROM alerts WHERE alerts.quarantine_id = g.id AND alerts.quarantine_id != '')")
 	if t.Patient != "" {
 		where = where.And("g.patient != ''") // the condition of the index
 	}
 	if !t.After.IsZero() {
-		where = append(where, dbx.NewExp("g.received_at > {:after}", dbx.Params{"after": Instant(t.After)}))
+		where = append(where, dbx.NewExp("g.received_at > {:after}", dbx.Params{"after": FormatInstant(t.After)}))
 	}
 	if !t.Until.IsZero() {
-		where = append(where, dbx.NewExp("g.received_at <= {:until}", dbx.Params{"until": Instant(t.Until)}))
+		where = append(where, dbx.NewExp("g.received_at <= {:until}", dbx.Params{"until": FormatInstant(t.Until)}))
 	}
 	err = app.DB().Select("g.id").From(GatewayEvents+" g").InnerJoin("patients p", dbx.NewExp("p.id = g.patient AND p.active AND p.deleted_at = ''")).
 		Where(dbx.And(dbx.NewExp("g.status = 'rejected' AND g.implausible"), AllOf(where))).OrderBy("g.received_at", "g.id").Limit(int64(limit)).Column(&ids)

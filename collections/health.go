@@ -9,7 +9,7 @@ import (
 
 // StoreHealthSample stores the health of the service at one moment; services is JSON.
 func StoreHealthSample(tx core.App, status, services string, at time.Time) error {
-	return insert(tx, "store health sample", HealthSamples, dbx.Params{"sampled_at": Instant(at), "status": status, "services": services})
+	return insert(tx, "store health sample", HealthSamples, dbx.Params{"sampled_at": FormatInstant(at), "status": status, "services": services})
 }
 
 // HealthSamplesSince counts the samples since a time, and those during which nothing could be delivered: the database, the workers or a
@@ -19,7 +19,7 @@ func HealthSamplesSince(app core.App, since time.Time) (samples, down int, err e
 			ELSE COALESCE(services ->> '$.background_worker.status', '') = 'down'
 				OR COALESCE(services ->> '$.emr.status', '') = 'down' AND COALESCE(services ->> '$.emr.detail', '') != 'not configured' END), 0)
 		FROM health_samples WHERE sampled_at >= {:from}`).
-		Bind(dbx.Params{"from": Instant(since)}).Row(&samples, &down)
+		Bind(dbx.Params{"from": FormatInstant(since)}).Row(&samples, &down)
 	return samples, down, wrap(err, "count health samples")
 }
 

@@ -40,7 +40,7 @@ func FindHub(app core.App, hubID string) (hub Hub, ok bool, err error) {
 // SilentHubs returns online hubs with a heartbeat after watchedSince and no event since seenBefore.
 func SilentHubs(app core.App, watchedSince, seenBefore time.Time) (hubs []Hub, err error) {
 	err = app.DB().NewQuery(selectHubs + `WHERE status = 'online' AND last_heartbeat_at > {:watched} AND seen_at < {:seen} ORDER BY hub_id`).
-		Bind(dbx.Params{"watched": Instant(watchedSince), "seen": Instant(seenBefore)}).All(&hubs)
+		Bind(dbx.Params{"watched": FormatInstant(watchedSince), "seen": FormatInstant(seenBefore)}).All(&hubs)
 	return hubs, wrap(err, "find silent hubs")
 }
 
@@ -60,6 +60,6 @@ func StoreHub(tx core.App, hub Hub, now time.Time) error {
 			VALUES ({:hub}, {:status}, {:beat}, {:heard}, {:state}, {:now})
 		ON CONFLICT (hub_id) DO UPDATE SET status = {:status}, state_at = {:state},
 			last_heartbeat_at = MAX(last_heartbeat_at, {:beat}), last_event_at = MAX(last_event_at, {:heard})`, dbx.Params{
-		"hub": hub.HubID, "status": hub.Status, "beat": hub.LastHeartbeatAt, "heard": hub.LastSeenAt, "state": hub.StateAt, "now": Instant(now),
+		"hub": hub.HubID, "status": hub.Status, "beat": hub.LastHeartbeatAt, "heard": hub.LastSeenAt, "state": hub.StateAt, "now": FormatInstant(now),
 	})
 }

@@ -30,7 +30,7 @@ func RequestHash(method, target string, body []byte) (string, error) {
 func FindIdempotencyKey(app core.App, id, key string, after time.Time) (use IdempotencyKey, found bool, err error) {
 	var answer, at string
 	err = app.DB().NewQuery(`SELECT request, answer, created_at FROM idempotency_keys WHERE id = {:id} AND created_at > {:after}`).
-		Bind(dbx.Params{"id": id, "after": Instant(after)}).Row(&use.Request, &answer, &at)
+		Bind(dbx.Params{"id": id, "after": FormatInstant(after)}).Row(&use.Request, &answer, &at)
 	if err != nil {
 		return use, false, wrap(IgnoreNotFound(err), "find idempotency key")
 	}
@@ -47,7 +47,7 @@ func FindIdempotencyKey(app core.App, id, key string, after time.Time) (use Idem
 func ReserveIdempotencyKey(tx core.App, use IdempotencyKey, since time.Time) (reserved bool, err error) {
 	n, err := execCounted(tx, "reserve idempotency key", `INSERT INTO idempotency_keys (id, request, answer, created_at) VALUES ({:id}, {:request}, '', {:at})
 		ON CONFLICT (id) DO UPDATE SET request = excluded.request, answer = '', created_at = excluded.created_at WHERE created_at <= {:since}`,
-		dbx.Params{"id": use.ID, "request": use.Request, "at": Instant(use.At), "since": Instant(since)})
+		dbx.Params{"id": use.ID, "request": use.Request, "at": FormatInstant(use.At), "since": FormatInstant(since)})
 	return n == 1, err
 }
 
@@ -55,7 +55,7 @@ func ReserveIdempotencyKey(tx core.App, use IdempotencyKey, since time.Time) (re
 func StoreIdempotencyKey(tx core.App, use IdempotencyKey) error {
 	_, err := execCounted(tx, "store idempotency key", `INSERT INTO idempotency_keys (id, request, answer, created_at) VALUES ({:id}, {:request}, {:answer}, {:at})
 		ON CONFLICT (id) DO UPDATE SET request = excluded.request, answer = excluded.answer, created_at = excluded.created_at`,
-		dbx.Params{"id": use.ID, "request": use.Request, "answer": use.Answer, "at": Instant(use.At)})
+		dbx.Params{"id": use.ID, "request": use.Request, "answer": use.Answer, "at": FormatInstant(use.At)})
 	return err
 }
 
@@ -80,7 +80,7 @@ func PurgeIdempotencyKeys(ctx context.Context, app core.App, now time.Time) (del
 		}
 		n, err := execCounted(app, "delete idempotency keys", `DELETE FROM idempotency_keys WHERE id IN
 			(SELECT id FROM idempotency_keys WHERE created_at <= {:until} ORDER BY created_at LIMIT +{:limit})`,
-			dbx.Params{"until": Instant(now.Add(-IdempotencyKeyLifetime)), "limit": purgeBatch})
+			dbx.Params{"until": FormatInstant(now.Add(-IdempotencyKeyLifetime)), "limit": purgeBatch})
 		if deleted += int(n); err != nil || n < purgeBatch {
 			return deleted, err
 		}

@@ -23,7 +23,7 @@ func HasIdentity(app core.App, userID, issuer string) (bool, error) {
 func AddIdentity(tx core.App, userID, issuer, subject string, now time.Time) error {
 	return exec(tx, "store identity", `INSERT INTO identities (id, user, issuer, subject, created_at, last_used_at)
 		VALUES ({:id}, {:user}, {:issuer}, {:subject}, {:now}, {:now})`, dbx.Params{
-		"id": core.GenerateDefaultRandomId(), "user": userID, "issuer": issuer, "subject": subject, "now": Instant(now),
+		"id": core.GenerateDefaultRandomId(), "user": userID, "issuer": issuer, "subject": subject, "now": FormatInstant(now),
 	})
 }
 
@@ -35,5 +35,5 @@ func RemoveIdentities(tx core.App, userID string) (int64, error) {
 // MarkIdentityUsed records a sign-in.
 func MarkIdentityUsed(tx core.App, issuer, subject string, now time.Time) error {
 	return exec(tx, "record use of identity", `UPDATE identities SET last_used_at = {:now} WHERE issuer = {:issuer} AND subject = {:subject}`,
-		dbx.Params{"issuer": issuer, "subject": subject, "now": Instant(now)})
+		dbx.Params{"issuer": issuer, "subject": subject, "now": FormatInstant(now)})
 }

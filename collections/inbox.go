@@ -7,11 +7,11 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// AskedReadings returns the kinds of readings that messages to a patient requested since a time, each once; [AnyKind] may be among them.
-func AskedReadings(app core.App, patientID string, since time.Time) ([]string, error) {
+// RequestedReadings returns the kinds of readings that messages to a patient requested since a time, each once; [AnyKind] may be among them.
+func RequestedReadings(app core.App, patientID string, since time.Time) ([]string, error) {
 	return queryColumn[string](app, "find requests for readings", `SELECT DISTINCT requested_kind FROM messages
 		WHERE patient = {:patient} AND created_at >= {:since} AND direction = 'out' AND requested_kind != '' AND state NOT IN ('queued', 'suppressed') ORDER BY requested_kind`,
-		dbx.Params{"patient": patientID, "since": Instant(since)})
+		dbx.Params{"patient": patientID, "since": FormatInstant(since)})
 }
 
 // unmatched selects the texts of no or several patients.
@@ -43,6 +43,6 @@ func MarkTextsRead(tx core.App, m *Message, by string, now time.Time) (int64, er
 }
 
 func markRead(tx core.App, by string, now time.Time, which dbx.Expression) (int64, error) {
-	return updateCounted(tx, "mark texts as read", Messages, dbx.Params{"read_at": Instant(now), "read_by": by, "updated_at": Instant(now)},
+	return updateCounted(tx, "mark texts as read", Messages, dbx.Params{"read_at": FormatInstant(now), "read_by": by, "updated_at": FormatInstant(now)},
 		dbx.And(which, dbx.HashExp{"direction": MessageIn, "read_at": ""}))
 }

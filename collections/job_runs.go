@@ -47,7 +47,7 @@ func jobRuns(app core.App, job string, since time.Time, most int) ([]JobRun, err
 	}
 	err := app.ConcurrentDB().NewQuery(`SELECT started_at, finished_at, status, COALESCE(counts, '') AS counts, error FROM job_runs
 		WHERE job = {:job} AND started_at >= {:since} ORDER BY started_at DESC LIMIT +{:most}`).
-		Bind(dbx.Params{"job": job, "since": Instant(since), "most": most}).All(&rows)
+		Bind(dbx.Params{"job": job, "since": FormatInstant(since), "most": most}).All(&rows)
 	if err != nil {
 		return nil, wrap(err, "read the runs of %s", job)
 	}
@@ -67,12 +67,12 @@ func LastJobStart(app core.App) (time.Time, error) {
 
 // HasJobRunBefore reports whether any job started before a time.
 func HasJobRunBefore(app core.App, at time.Time) (bool, error) {
-	return queryValue[bool](app, "look for earlier runs", `SELECT EXISTS (SELECT 1 FROM job_runs WHERE started_at < {:at})`, dbx.Params{"at": Instant(at)})
+	return queryValue[bool](app, "look for earlier runs", `SELECT EXISTS (SELECT 1 FROM job_runs WHERE started_at < {:at})`, dbx.Params{"at": FormatInstant(at)})
 }
 
 // StartJob records that a job runs. ok is false if a run of the job is already recorded as running.
 func StartJob(app core.App, job string, now time.Time) (runID string, ok bool, err error) {
-	at := Instant(now)
+	at := FormatInstant(now)
 	err = app.NonconcurrentDB().NewQuery(`INSERT INTO job_runs (job, scheduled_at, started_at, status)
 		VALUES ({:job}, {:now}, {:now}, 'running') ON CONFLICT DO NOTHING RETURNING id`).
 		Bind(dbx.Params{"job": job, "now": at}).Row(&runID)
@@ -93,14 +93,14 @@ func FinishJob(app core.App, runID string, counts map[string]int, failure string
 		status = "failed"
 	}
 	return update(app, "finish job", JobRuns, dbx.Params{
-		"status": status, "finished_at": Instant(now), "counts": string(encoded), "error": failure,
+		"status": status, "finished_at": FormatInstant(now), "counts": string(encoded), "error": failure,
 	}, dbx.HashExp{"id": runID})
 }
 
 // AbandonJobs marks runs that are still recorded as running as failed. The process calls it at startup: they belong to a process that has
 // ended.
 func AbandonJobs(app core.App, now time.Time) error {
-	return update(app, "abandon jobs", JobRuns, dbx.Params{"status": "failed", "finished_at": Instant(now), "error": AbandonedRun},
+	return update(app, "abandon jobs", JobRuns, dbx.Params{"status": "failed", "finished_at": FormatInstant(now), "error": AbandonedRun},
 		dbx.HashExp{"status": "running"})
 }
 

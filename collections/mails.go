@@ -31,7 +31,7 @@ type Mail struct{ datedRecord }
 func NewMail(app core.App, template, userID, recipient string, parameters map[string]string, now time.Time) (*Mail, error) {
 	m, err := newRecord[Mail](app, Mails, map[string]any{
 		"template": template, "user": userID, "recipient": recipient, "status": MailPending,
-		"next_attempt_at": Instant(now), "created_at": Instant(now),
+		"next_attempt_at": FormatInstant(now), "created_at": FormatInstant(now),
 	})
 	if err != nil {
 		return nil, err
@@ -63,12 +63,12 @@ func (m *Mail) UserID() string    { return m.GetString("user") }      // recipie
 func (m *Mail) Recipient() string { return m.GetString("recipient") } // address, opened
 func (m *Mail) Attempts() int     { return m.GetInt("attempts") }     // including the current one
 
-// ClaimMail claims the mail that has been due longest and postpones its next attempt to the end of the lease, so no other worker claims it. A
-// not-found error means that none is due.
-func ClaimMail(app core.App, now, lease time.Time) (*Mail, error) {
+// LeaseMail leases the mail that has been due longest, by postponing its next attempt to the end of
+// the lease. A not-found error means that none is due.
+func LeaseMail(app core.App, now, lease time.Time) (*Mail, error) {
 	id, err := queryValue[string](app, "claim mail", `UPDATE mails SET attempts = attempts + 1, next_attempt_at = {:lease} WHERE id =
 		(SELECT id FROM mails WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT 1) RETURNING id`,
-		dbx.Params{"now": Instant(now), "lease": Instant(lease)})
+		dbx.Params{"now": FormatInstant(now), "lease": FormatInstant(lease)})
 	if err != nil {
 		return nil, err
 	}
@@ -83,5 +83,5 @@ func FindMail(app core.App, id string) (*Mail, error) {
 // CountMails counts a user's mails of one template since a time.
 func CountMails(app core.App, userID, template string, since time.Time) (int, error) {
 	return queryValue[int](app, "count mails", `SELECT COUNT(*) FROM mails WHERE user = {:user} AND template = {:template} AND created_at > {:since}`,
-		dbx.Params{"user": userID, "template": template, "since": Instant(since)})
+		dbx.Params{"user": userID, "template": template, "since": FormatInstant(since)})
 }

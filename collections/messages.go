@@ -72,16 +72,16 @@ const AnyKind = "any"
 
 // MessageDraft is a message to store.
 type MessageDraft struct {
-	PatientID string // "" for a message from a number of no or of several patients
-	Direction string
-	Channel   string
-	State     string // queued, received, or delivered in the portal
-	Template  string
-	Language  string
-	Text      phi.Text
-	Phone     phi.Text // of a message from a patient; of one to a patient it is set when it is sent
-	Asks      string   // the kind of reading that it requests, or [AnyKind]
-	Automatic bool     // the service decided to send it: it counts toward the limits
+	PatientID     string // "" for a message from a number of no or of several patients
+	Direction     string
+	Channel       string
+	State         string // queued, received, or delivered in the portal
+	Template      string
+	Language      string
+	Text          phi.Text
+	Phone         phi.Text // of a message from a patient; of one to a patient it is set when it is sent
+	RequestedKind string   // the kind of reading that it requests, or [AnyKind]
+	Automatic     bool     // the service decided to send it: it counts toward the limits
 	// Cause identifies what an automatic message is about: there is one message for each, ever. "" for others.
 	Cause      string
 	Author     string // email address, system or patient
@@ -101,8 +101,8 @@ func AddMessage(tx core.App, d MessageDraft, now time.Time) (m *Message, added b
 	}
 	m, err = newRecord[Message](tx, Messages, map[string]any{
 		"patient": d.PatientID, "direction": d.Direction, "channel": d.Channel, "state": d.State, "template": d.Template, "language": d.Language,
-		"text": d.Text.Reveal(), "phone": d.Phone.Reveal(), "requested_kind": d.Asks, "automatic": d.Automatic, "cause": d.Cause, "author": d.Author,
-		"provider_id": d.ProviderID, "due_at": Instant(d.DueAt), "created_at": Instant(now), "updated_at": Instant(now),
+		"text": d.Text.Reveal(), "phone": d.Phone.Reveal(), "requested_kind": d.RequestedKind, "automatic": d.Automatic, "cause": d.Cause, "author": d.Author,
+		"provider_id": d.ProviderID, "due_at": FormatInstant(d.DueAt), "created_at": FormatInstant(now), "updated_at": FormatInstant(now),
 	})
 	if err != nil {
 		return nil, false, err
@@ -129,7 +129,7 @@ func PageOfMessages(app core.App, patientID string, offset, limit int) ([]*Messa
 func AutomaticMessages(app core.App, patientID string, since time.Time) (due []time.Time, err error) {
 	texts, err := queryColumn[string](app, "count a patient's messages", `SELECT due_at FROM messages
 		WHERE patient = {:patient} AND created_at >= {:since} AND automatic AND state != 'suppressed'`,
-		dbx.Params{"patient": patientID, "since": Instant(since)})
+		dbx.Params{"patient": patientID, "since": FormatInstant(since)})
 	for _, text := range texts {
 		due = append(due, ParseInstant(text))
 	}
@@ -139,13 +139,13 @@ func AutomaticMessages(app core.App, patientID string, since time.Time) (due []t
 // DueMessages returns the messages that are to be sent, the longest due first.
 func DueMessages(app core.App, now time.Time, limit int) ([]string, error) {
 	return queryColumn[string](app, "find due messages", `SELECT id FROM messages WHERE state = 'queued' AND due_at <= {:now}
-		ORDER BY due_at, id LIMIT +{:limit}`, dbx.Params{"now": Instant(now), "limit": limit})
+		ORDER BY due_at, id LIMIT +{:limit}`, dbx.Params{"now": FormatInstant(now), "limit": limit})
 }
 
 // AbandonedMessages returns the messages that a worker began to send before a time and recorded no answer of.
 func AbandonedMessages(app core.App, before time.Time) ([]string, error) {
 	return queryColumn[string](app, "find abandoned messages", `SELECT id FROM messages WHERE state = 'sending' AND sent_at < {:before} ORDER BY sent_at`,
-		dbx.Params{"before": Instant(before)})
+		dbx.Params{"before": FormatInstant(before)})
 }
 
 // MessageChange is a change of a message's state. Empty values stay as stored.
@@ -157,15 +157,15 @@ type MessageChange struct {
 
 // MoveMessage changes a message that is in one of the states, and reports whether it was. Other columns stay, also those that cannot be opened.
 func MoveMessage(tx core.App, id string, from []string, change MessageChange, now time.Time) (bool, error) {
-	values := dbx.Params{"state": change.State, "reason": change.Reason, "updated_at": Instant(now)}
+	values := dbx.Params{"state": change.State, "reason": change.Reason, "updated_at": FormatInstant(now)}
 	if change.ProviderID != "" {
 		values["provider_id"] = change.ProviderID
 	}
 	if !change.DueAt.IsZero() {
-		values["due_at"] = Instant(change.DueAt)
+		values["due_at"] = FormatInstant(change.DueAt)
 	}
 	if !change.SentAt.IsZero() {
-		values["sent_at"] = Instant(change.SentAt)
+		values["sent_at"] = FormatInstant(change.SentAt)
 	}
 	if change.Phone != "" {
 		sealed, err := Seal(change.Phone.Reveal(), "messages.phone", id)
@@ -196,7 +196,7 @@ func PatientsToRemind(app core.App, d RemindersDue) ([]string, error) {
 			AND EXISTS (SELECT 1 FROM consents c WHERE c.patient = p.id AND c.type = 'messaging' AND c.granted_at <= {:now} AND c.revoked_at = ''
 				AND (c.expires_at = '' OR c.expires_at > {:now}))
 			AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.cause = 'missed_reading:' || p.id || ':' || {:day} AND m.cause != '') ORDER BY p.id`,
-		dbx.Params{"zone": d.Zone, "at": d.At, "after": d.After, "until": d.Until, "day": d.Day, "now": Instant(d.Now)})
+		dbx.Params{"zone": d.Zone, "at": d.At, "after": d.After, "until": d.Until, "day": d.Day, "now": FormatInstant(d.Now)})
 }
 
 // Cause is an event about a patient.
@@ -208,13 +208,13 @@ type Cause struct {
 // AlertsRaisedSince returns the open alerts of a type that were raised since a time.
 func AlertsRaisedSince(app core.App, kind string, since time.Time) ([]Cause, error) {
 	return queryAll[Cause](app, "find recent alerts", `SELECT id, patient FROM alerts WHERE status = 'active' AND type = {:type}
-		AND created_at >= {:since} ORDER BY id`, dbx.Params{"type": kind, "since": Instant(since)})
+		AND created_at >= {:since} ORDER BY id`, dbx.Params{"type": kind, "since": FormatInstant(since)})
 }
 
 // PromptsToMeasureAgain returns the announcements since a time that prompt a patient to measure again.
 func PromptsToMeasureAgain(app core.App, since time.Time) ([]Cause, error) {
 	return queryAll[Cause](app, "find prompts to measure again", `SELECT id, patient FROM announcements WHERE kind = 'measure_again' AND created_at >= {:since}
-		ORDER BY id`, dbx.Params{"since": Instant(since)})
+		ORDER BY id`, dbx.Params{"since": FormatInstant(since)})
 }
 
 func (m *Message) Cause() string      { return m.GetString("cause") }

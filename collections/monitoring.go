@@ -103,7 +103,7 @@ func CountUnacknowledged(app core.App, careTeamOf string, types []string) (int, 
 
 // AverageProcessing returns the mean processing time of the readings stored since a time, in milliseconds.
 func AverageProcessing(app core.App, careTeamOf string, since time.Time) (mean float64, err error) {
-	where := Conditions{dbx.NewExp("created_at > {:since}", dbx.Params{"since": Instant(since)})}.OnCareTeamOf(careTeamOf)
+	where := Conditions{dbx.NewExp("created_at > {:since}", dbx.Params{"since": FormatInstant(since)})}.OnCareTeamOf(careTeamOf)
 	err = app.DB().Select("COALESCE(AVG(processing_ms), 0)").From(Observations).Where(AllOf(where)).Row(&mean)
 	return mean, wrap(err, "average processing time")
 }
@@ -183,7 +183,7 @@ func RecentlyMeasured(app core.App, since time.Time) ([]MeasuredKind, error) {
 		FROM observations o INDEXED BY idx_observations_created
 		JOIN patients p ON p.id = o.patient AND p.active = TRUE AND p.deleted_at = ''
 		WHERE o.created_at >= {:since} AND o.status = 'final' ORDER BY o.patient, o.observation_type`,
-		dbx.Params{"since": Instant(since)})
+		dbx.Params{"since": FormatInstant(since)})
 }
 
 // CountTeamPatients counts the active patients of a user's care teams.
@@ -193,7 +193,7 @@ func CountTeamPatients(app core.App, userID string) (int, error) {
 
 // CountAlertsSince counts alerts by level; careTeamOf narrows to a user's care teams, here and in the next functions, and "" counts all.
 func CountAlertsSince(app core.App, careTeamOf string, since time.Time) (map[string]int, error) {
-	where := Conditions{dbx.NewExp("created_at >= {:since}", dbx.Params{"since": Instant(since)})}.OnCareTeamOf(careTeamOf)
+	where := Conditions{dbx.NewExp("created_at >= {:since}", dbx.Params{"since": FormatInstant(since)})}.OnCareTeamOf(careTeamOf)
 	return readMap[int]("count alerts", app.DB().Select("level", "COUNT(*) AS count").From(Alerts).Where(AllOf(where)).GroupBy("level"))
 }
 
@@ -234,12 +234,12 @@ func countOf(query *dbx.SelectQuery) (n int, err error) {
 func LastGatewayReading(app core.App, from, until time.Time) (time.Time, error) {
 	at, err := queryValue[string](app, "find the last gateway reading", `SELECT created_at FROM observations
 		WHERE source = 'gateway' AND created_at > {:from} AND created_at <= {:until} ORDER BY created_at DESC LIMIT 1`,
-		dbx.Params{"from": Instant(from), "until": Instant(until)})
+		dbx.Params{"from": FormatInstant(from), "until": FormatInstant(until)})
 	return ParseInstant(at), IgnoreNotFound(err)
 }
 
 // CountGatewayReadings counts the gateways' readings stored in (from, until].
 func CountGatewayReadings(app core.App, from, until time.Time) (int, error) {
 	return queryValue[int](app, "count gateway readings", `SELECT COUNT(*) FROM observations
-		WHERE source = 'gateway' AND created_at > {:from} AND created_at <= {:until}`, dbx.Params{"from": Instant(from), "until": Instant(until)})
+		WHERE source = 'gateway' AND created_at > {:from} AND created_at <= {:until}`, dbx.Params{"from": FormatInstant(from), "until": FormatInstant(until)})
 }

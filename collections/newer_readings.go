@@ -27,7 +27,7 @@ func (r NewerReadings[Kind]) Exist(app core.App) (bool, error) {
 	}
 	where := Conditions{
 		dbx.HashExp{"patient": r.PatientID},
-		AnyOf("observation_type", r.Kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": Instant(r.After)}),
+		AnyOf("observation_type", r.Kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": FormatInstant(r.After)}),
 		dbx.Or(measured...),
 	}.And(trusted)
 	if !r.TypedToo {
@@ -36,7 +36,7 @@ func (r NewerReadings[Kind]) Exist(app core.App) (bool, error) {
 	if r.OfDevice != nil { // its newest time spares the search among the readings of other devices
 		where = append(where, dbx.NewExp(
 			"(measured_at > {:orAfter} OR device_id = {:of} AND COALESCE((SELECT newest_measured_at FROM devices WHERE device_id = {:of}), '9') > {:after})",
-			dbx.Params{"of": *r.OfDevice, "orAfter": Instant(r.OrAfter)}))
+			dbx.Params{"of": *r.OfDevice, "orAfter": FormatInstant(r.OrAfter)}))
 	}
 	id := ""
 	err := app.DB().Select("id").From(Observations).Where(AllOf(where)).Limit(1).Row(&id)
@@ -49,7 +49,7 @@ func UnprovenReadings[Kind ~string](app core.App, patientID string, kinds []Kind
 	where := Conditions{
 		dbx.HashExp{"patient": patientID, "source": "gateway", "received_at": ""},
 		AnyOf("observation_type", kinds),
-		dbx.NewExp("created_at > {:after}", dbx.Params{"after": Instant(after)}),
+		dbx.NewExp("created_at > {:after}", dbx.Params{"after": FormatInstant(after)}),
 		dbx.NewExp("NOT EXISTS (SELECT 1 FROM devices d WHERE d.device_id = observations.device_id AND d.clock_proven_at != '')"),
 	}.And(trusted)
 	err = app.RecordQuery(Observations).AndWhere(AllOf(where)).OrderBy("measured_at", "created_at", "id").All(&found)
@@ -63,5 +63,5 @@ func HasDoubtfulSince(app core.App, patientID, reason string, after time.Time) (
 		WHERE patient = {:patient} AND created_at > {:after} AND (status = 'suspect' AND suspect_reason = {:reason}
 			OR source = 'gateway' AND received_at = '' AND `+trusted+` AND measured_at < {:after}
 				AND NOT EXISTS (SELECT 1 FROM devices d WHERE d.device_id = observations.device_id AND d.clock_proven_at != '')))`,
-		dbx.Params{"patient": patientID, "reason": reason, "after": Instant(after)})
+		dbx.Params{"patient": patientID, "reason": reason, "after": FormatInstant(after)})
 }

@@ -53,7 +53,7 @@ func InsertNotification(tx core.App, d NotificationDraft, now time.Time) error {
 			escalation, billing_entry, dedupe_key, in_app, at_once, due_at, dispatched_at, read_at, created_at)
 		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, '', '', ?15)
 		ON CONFLICT (user, dedupe_key) WHERE dedupe_key != '' DO NOTHING`,
-		id, d.User, d.Channel, d.Type, d.Severity, title, body, d.Patient, d.Alert, d.Escalation, d.Entry, d.DedupeKey, d.InApp, d.AtOnce, Instant(now))
+		id, d.User, d.Channel, d.Type, d.Severity, title, body, d.Patient, d.Alert, d.Escalation, d.Entry, d.DedupeKey, d.InApp, d.AtOnce, FormatInstant(now))
 	return wrap(err, "store notification")
 }
 
@@ -94,7 +94,7 @@ func UnplannedNotifications(app core.App, now time.Time, limit int) (list []Unpl
 			` + patientGone + ` AS gone
 		FROM notifications n LEFT JOIN alerts a ON a.id = n.alert WHERE n.id IN (SELECT id FROM notifications WHERE dispatched_at = '' AND due_at <= {:now}
 			ORDER BY channel != 'escalations', due_at, id LIMIT +{:limit}) ORDER BY n.channel != 'escalations', n.due_at, n.id`).
-		Bind(dbx.Params{"now": Instant(now), "limit": limit}).All(&list)
+		Bind(dbx.Params{"now": FormatInstant(now), "limit": limit}).All(&list)
 	return list, wrap(err, "find notifications to plan")
 }
 
@@ -117,7 +117,7 @@ func HasCoveringPush(tx core.App, n UnplannedNotification, now time.Time) (cover
 			AND b.resolution_reason != 'withdrawn' AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = b.observation AND o.status = 'entered_in_error')
 			AND EXISTS (SELECT 1 FROM push_deliveries p WHERE p.notification = e.id AND p.status IN ('pending', 'sent')))`).
 		Bind(dbx.Params{
-			"alert": n.Alert, "user": n.User, "patient": n.Patient, "together": Instant(now.Add(-sameEventWindow)), "spaced": Instant(now.Add(-alertPushInterval)),
+			"alert": n.Alert, "user": n.User, "patient": n.Patient, "together": FormatInstant(now.Add(-sameEventWindow)), "spaced": FormatInstant(now.Add(-alertPushInterval)),
 			"atOnce": n.AtOnce,
 		}).Row(&covered)
 	return covered, wrap(err, "look for a covering push")
@@ -126,7 +126,7 @@ func HasCoveringPush(tx core.App, n UnplannedNotification, now time.Time) (cover
 // MarkPlanned records that the pushes of a notification are planned, and whether it shows in the app.
 func MarkPlanned(tx core.App, id string, inApp bool, now time.Time) error {
 	return exec(tx, "note planned notification", `UPDATE notifications SET dispatched_at = {:now}, in_app = {:inApp} WHERE id = {:id}`,
-		dbx.Params{"now": Instant(now), "inApp": inApp, "id": id})
+		dbx.Params{"now": FormatInstant(now), "inApp": inApp, "id": id})
 }
 
 // Inbox selects notifications of one user that show in the app.
@@ -171,7 +171,7 @@ func MarkRead(tx core.App, userID, id string, now time.Time) (int64, error) {
 	if id != "" {
 		of["id"] = id
 	}
-	return updateCounted(tx, "mark notifications read", Notifications, dbx.Params{"read_at": Instant(now)}, of)
+	return updateCounted(tx, "mark notifications read", Notifications, dbx.Params{"read_at": FormatInstant(now)}, of)
 }
 
 // StoredPreferences are a user's choices as JSON; both texts are "" if the user never chose.
@@ -196,5 +196,5 @@ func PreferencesOf(app core.App, userIDs []string) (map[string]StoredPreferences
 func SavePreferences(tx core.App, p StoredPreferences, now time.Time) error {
 	return exec(tx, "store notification preferences", `INSERT INTO notification_preferences (id, user, channels, quiet_hours, updated_at)
 		VALUES ({:id}, {:user}, {:channels}, {:quiet}, {:at})
-		ON CONFLICT (user) DO UPDATE SET channels = excluded.channels, quiet_hours = excluded.quiet_hours, updated_at = excluded.updated_at`, dbx.Params{"id": core.GenerateDefaultRandomId(), "user": p.User, "channels": p.Channels, "quiet": p.Quiet, "at": Instant(now)})
+		ON CONFLICT (user) DO UPDATE SET channels = excluded.channels, quiet_hours = excluded.quiet_hours, updated_at = excluded.updated_at`, dbx.Params{"id": core.GenerateDefaultRandomId(), "user": p.User, "channels": p.Channels, "quiet": p.Quiet, "at": FormatInstant(now)})
 }

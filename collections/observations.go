@@ -65,7 +65,7 @@ func FindObservationByReading(app core.App, k ReadingKey) (*core.Record, error) 
 	second := k.MeasuredAt.Truncate(time.Second)
 	return findObservation(app, k.Key, `patient = {:patient} AND observation_type = {:kind} AND measured_at BETWEEN {:from} AND {:to}
 		AND `+ReadingKeyCondition("{:key}"), dbx.Params{
-		"patient": k.PatientID, "kind": k.Kind, "from": Instant(second), "to": Instant(second.Add(time.Second - time.Microsecond)), "key": k.Key,
+		"patient": k.PatientID, "kind": k.Kind, "from": FormatInstant(second), "to": FormatInstant(second.Add(time.Second - time.Microsecond)), "key": k.Key,
 	})
 }
 
@@ -98,7 +98,7 @@ func SetEnteredInError(tx core.App, id, by string, reason phi.Text, version int,
 	if err != nil {
 		return fmt.Errorf("seal reason: %w", err)
 	}
-	at := Instant(now)
+	at := FormatInstant(now)
 	changes := dbx.Params{
 		"status": StatusEnteredInError, "entered_in_error_at": at, "entered_in_error_by": by, "entered_in_error_reason": sealed, "updated_at": at,
 	}
@@ -134,7 +134,7 @@ func CountStored(app core.App, since, today, hourStart, recentStart time.Time) (
 			COALESCE(SUM(created_at >= {:today}), 0), COALESCE(SUM(created_at > {:hour}), 0), COALESCE(SUM(created_at > {:recent}), 0),
 			COALESCE((SELECT MAX(created_at) FROM observations), '')
 		FROM observations WHERE created_at >= {:since}`).
-		Bind(dbx.Params{"today": Instant(today), "hour": Instant(hourStart), "recent": Instant(recentStart), "since": Instant(since)}).
+		Bind(dbx.Params{"today": FormatInstant(today), "hour": FormatInstant(hourStart), "recent": FormatInstant(recentStart), "since": FormatInstant(since)}).
 		Row(&storedToday, &lastHour, &recent, &newest)
 	return storedToday, lastHour, recent, ParseInstant(newest), wrap(err, "count observations")
 }
@@ -143,14 +143,14 @@ func CountStored(app core.App, since, today, hourStart, recentStart time.Time) (
 func EachReading(ctx context.Context, app core.App, patientID string, since time.Time, columns string, each func(*dbx.Rows) error) error {
 	return eachRow("read a patient's readings", app.DB().NewQuery(`SELECT id, observation_type, measured_at, `+columns+`
 		FROM observations WHERE patient = {:patient} AND `+anyKind(app)+` AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at`).
-		Bind(dbx.Params{"patient": patientID, "from": Instant(since)}).WithContext(ctx), each)
+		Bind(dbx.Params{"patient": patientID, "from": FormatInstant(since)}).WithContext(ctx), each)
 }
 
 // EachReadingNewestFirst calls each for a patient's final readings of a kind since a time, newest first: time, device, and the named columns.
 func EachReadingNewestFirst(app core.App, patientID, kind string, since time.Time, columns string, each func(*dbx.Rows) error) error {
 	return eachRow("read latest readings", app.DB().NewQuery(`SELECT measured_at, device_id, `+columns+` FROM observations
 		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:from} AND status = 'final' ORDER BY measured_at DESC, id DESC`).
-		Bind(dbx.Params{"patient": patientID, "kind": kind, "from": Instant(since)}), each)
+		Bind(dbx.Params{"patient": patientID, "kind": kind, "from": FormatInstant(since)}), each)
 }
 
 // EachChartReading calls each for all of a patient's readings in a time range, by time of measurement, including suspect and retracted ones:
@@ -158,7 +158,7 @@ func EachReadingNewestFirst(app core.App, patientID, kind string, since time.Tim
 func EachChartReading(app core.App, patientID string, from, to time.Time, columns string, each func(*dbx.Rows) error) error {
 	return eachRow("read a patient's chart", app.DB().NewQuery(`SELECT id, observation_type, measured_at, status, review_state, `+columns+` FROM observations
 		WHERE patient = {:patient} AND `+anyKind(app)+` AND measured_at >= {:from} AND measured_at < {:to} ORDER BY measured_at, created_at, id`).
-		Bind(dbx.Params{"patient": patientID, "from": Instant(from), "to": Instant(to)}), each)
+		Bind(dbx.Params{"patient": patientID, "from": FormatInstant(from), "to": FormatInstant(to)}), each)
 }
 
 // ObservationsByID returns observations in no order.
@@ -176,7 +176,7 @@ const typedByPatient = "(origin = 'patient' OR origin = '' AND source = 'patient
 // ObservationsAfter returns a patient's trusted readings of some kinds measured after a time, by time of measurement.
 func ObservationsAfter[Kind ~string](app core.App, patientID string, kinds []Kind, after time.Time) (found []*core.Record, err error) {
 	where := Conditions{
-		dbx.HashExp{"patient": patientID}, AnyOf("observation_type", kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": Instant(after)}),
+		dbx.HashExp{"patient": patientID}, AnyOf("observation_type", kinds), dbx.NewExp("measured_at > {:after}", dbx.Params{"after": FormatInstant(after)}),
 	}.And(trusted)
 	err = app.RecordQuery(Observations).AndWhere(AllOf(where)).OrderBy("measured_at", "created_at", "id").All(&found)
 	return found, wrap(err, "read later observations")
@@ -187,7 +187,7 @@ func SuspectsStoredAfter[Kind ~string](app core.App, patientID string, kinds []K
 	where := Conditions{
 		dbx.HashExp{"patient": patientID, "status": StatusSuspect, "suspect_reason": reason},
 		AnyOf("observation_type", kinds),
-		dbx.NewExp("created_at > {:after}", dbx.Params{"after": Instant(after)}),
+		dbx.NewExp("created_at > {:after}", dbx.Params{"after": FormatInstant(after)}),
 	}
 	err = app.RecordQuery(Observations).AndWhere(AllOf(where)).OrderBy("created_at", "id").All(&found)
 	return found, wrap(err, "read suspect observations")
@@ -196,7 +196,7 @@ func SuspectsStoredAfter[Kind ~string](app core.App, patientID string, kinds []K
 // ObservationsBetween returns a patient's trusted readings of a kind measured in a time span, both ends included, by time of measurement.
 func ObservationsBetween[Kind ~string](app core.App, patientID string, kind Kind, from, to time.Time) (found []*core.Record, err error) {
 	where := Conditions{
-		dbx.HashExp{"patient": patientID, "observation_type": string(kind)}, dbx.Between("measured_at", Instant(from), Instant(to)),
+		dbx.HashExp{"patient": patientID, "observation_type": string(kind)}, dbx.Between("measured_at", FormatInstant(from), FormatInstant(to)),
 	}.And(trusted)
 	err = app.RecordQuery(Observations).AndWhere(AllOf(where)).OrderBy("measured_at", "created_at", "id").All(&found)
 	return found, wrap(err, "read surrounding observations")
@@ -205,7 +205,7 @@ func ObservationsBetween[Kind ~string](app core.App, patientID string, kind Kind
 // ReviewedBetween returns a patient's readings of a kind measured in a time span, both ends included, the suspect ones too, by time of measurement.
 func ReviewedBetween[Kind ~string](app core.App, patientID string, kind Kind, from, to time.Time) (found []*core.Record, err error) {
 	err = app.RecordQuery(Observations).AndWhere(dbx.And(
-		dbx.HashExp{"patient": patientID, "observation_type": string(kind)}, dbx.Between("measured_at", Instant(from), Instant(to)),
+		dbx.HashExp{"patient": patientID, "observation_type": string(kind)}, dbx.Between("measured_at", FormatInstant(from), FormatInstant(to)),
 		dbx.In("status", StatusFinal, StatusSuspect),
 	)).OrderBy("measured_at", "created_at", "id").All(&found)
 	return found, wrap(err, "read the reviews of observations")
@@ -222,20 +222,20 @@ func SpanOfValues[Kind ~string](app core.App, patientID string, kind Kind, colum
 	err = app.DB().NewQuery(`SELECT COALESCE(MIN(`+column+`), 0), COALESCE(MAX(`+column+`), 0),
 			COALESCE(MAX(status = 'suspect' OR suspect_reason != ''), FALSE) FROM observations
 		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at BETWEEN {:from} AND {:to} AND status IN ('final', 'suspect')`).
-		Bind(dbx.Params{"patient": patientID, "kind": string(kind), "from": Instant(from), "to": Instant(to)}).Row(&s.Low, &s.High, &s.IsReviewed)
+		Bind(dbx.Params{"patient": patientID, "kind": string(kind), "from": FormatInstant(from), "to": FormatInstant(to)}).Row(&s.Low, &s.High, &s.IsReviewed)
 	return s, wrap(err, "read the range of values")
 }
 
 // HasReadingSince reports whether a reading of a patient was stored since a time; deviceID narrows to one device unless "".
 func HasReadingSince(app core.App, patientID, deviceID string, since time.Time) (bool, error) {
 	return queryValue[bool](app, "look for readings", `SELECT EXISTS (SELECT 1 FROM observations WHERE patient = {:patient}
-		AND {:device} IN ('', device_id) AND created_at >= {:since})`, dbx.Params{"patient": patientID, "device": deviceID, "since": Instant(since)})
+		AND {:device} IN ('', device_id) AND created_at >= {:since})`, dbx.Params{"patient": patientID, "device": deviceID, "since": FormatInstant(since)})
 }
 
 // HasReadingStoredAfter reports whether a patient has a trusted reading stored after a time.
 func HasReadingStoredAfter(app core.App, patientID string, after time.Time) (bool, error) {
 	return queryValue[bool](app, "look for readings stored later", `SELECT EXISTS (SELECT 1 FROM observations
-		WHERE patient = {:patient} AND created_at > {:after} AND `+trusted+`)`, dbx.Params{"patient": patientID, "after": Instant(after)})
+		WHERE patient = {:patient} AND created_at > {:after} AND `+trusted+`)`, dbx.Params{"patient": patientID, "after": FormatInstant(after)})
 }
 
 // FlaggedTimes returns when a patient's trusted readings with a flag were measured, both bounds inclusive, in order.
@@ -262,14 +262,14 @@ type ObservationReview struct {
 // SetReview stores the review state of a reading.
 func SetReview(tx core.App, id string, r ObservationReview, now time.Time) error {
 	return update(tx, "store the review", Observations, dbx.Params{
-		"status": r.Status, "review_state": r.State, "suspect_reason": r.Reason, "confirmed_by": r.ConfirmedBy, "confirmed_at": Instant(r.ConfirmedAt),
-		"fhir_status": r.FHIRStatus, "fhir_version": r.FHIRVersion, "transformed_at": Instant(r.TransformedAt), "updated_at": Instant(now),
+		"status": r.Status, "review_state": r.State, "suspect_reason": r.Reason, "confirmed_by": r.ConfirmedBy, "confirmed_at": FormatInstant(r.ConfirmedAt),
+		"fhir_status": r.FHIRStatus, "fhir_version": r.FHIRVersion, "transformed_at": FormatInstant(r.TransformedAt), "updated_at": FormatInstant(now),
 	}, dbx.HashExp{"id": id})
 }
 
 // SetMeasuredAt stores a corrected time of measurement.
 func SetMeasuredAt(tx core.App, id string, at, now time.Time) error {
-	return update(tx, "correct the time of a reading", Observations, dbx.Params{ObservationMeasuredAt: Instant(at), ColumnUpdatedAt: Instant(now)},
+	return update(tx, "correct the time of a reading", Observations, dbx.Params{ObservationMeasuredAt: FormatInstant(at), ColumnUpdatedAt: FormatInstant(now)},
 		dbx.HashExp{"id": id})
 }
 
@@ -286,7 +286,7 @@ func SetEvaluatedBounds(tx core.App, id, bounds string) error {
 func IsNextSuspect(app core.App, patientID, kind, id string, at time.Time) (bool, error) {
 	status, err := queryValue[string](app, "find the next reading", `SELECT status FROM observations
 		WHERE patient = {:patient} AND observation_type = {:kind} AND measured_at >= {:at} AND id != {:id} AND status IN ('final', 'suspect')
-		ORDER BY measured_at LIMIT 1`, dbx.Params{"patient": patientID, "kind": kind, "id": id, "at": Instant(at)})
+		ORDER BY measured_at LIMIT 1`, dbx.Params{"patient": patientID, "kind": kind, "id": id, "at": FormatInstant(at)})
 	return status == "suspect", IgnoreNotFound(err)
 }
 

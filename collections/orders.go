@@ -37,7 +37,7 @@ type OrderDraft struct {
 func AddOrder(tx core.App, d OrderDraft, now time.Time) (*Order, error) {
 	order, err := newRecord[Order](tx, Orders, map[string]any{
 		ColumnPatient: d.PatientID, "kind": d.Kind, "dated": d.Dated, "until": d.Until, "author": d.AuthorID, "text": d.Text.Reveal(), "ordering_provider": d.OrderingProvider.Plaintext(),
-		"recorded_by": d.RecordedBy, "recorded_at": Instant(now),
+		"recorded_by": d.RecordedBy, "recorded_at": FormatInstant(now),
 	})
 	if err != nil {
 		return nil, err

@@ -11,8 +11,9 @@ import (
 // has to find it first.
 const StatedPresent = "stated present"
 
-// ResolveTransmission resolves an unknown outcome: present makes the delivery transmitted, otherwise it is queued with all its retries and without a
-// look-up, whatever was stated before. A correction that waits is due then. done is false if the outcome was not unknown.
+// ResolveTransmission resolves an unknown outcome. With present the delivery becomes transmitted;
+// otherwise it is queued with all retries and without a search. A waiting correction is then due.
+// done is false if the outcome was not unknown.
 func ResolveTransmission(tx core.App, id string, present bool, now time.Time) (done bool, err error) {
 	status := FHIRPending
 	if present {
@@ -26,14 +27,14 @@ func ResolveTransmission(tx core.App, id string, present bool, now time.Time) (d
 			next_retry_at = '', ambiguous = FALSE, sent_hash = CASE WHEN {:present} THEN '` + StatedPresent + `' ELSE '' END, waits_for_line = FALSE, updated_at = {:now},
 			attempt_count = CASE WHEN {:present} THEN attempt_count ELSE 0 END
 		WHERE id = {:id} AND status = 'failed' AND error_code = '` + OutcomeUnknown + `'
-		RETURNING observation, form`).Bind(dbx.Params{"id": id, "status": status, "present": present, "now": Instant(now)}).One(&settled)
+		RETURNING observation, form`).Bind(dbx.Params{"id": id, "status": status, "present": present, "now": FormatInstant(now)}).One(&settled)
 	if IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil || settled.Form != FormReading {
 		return err == nil, wrap(err, "resolve transmission")
 	}
-	return true, SetFHIRStatus(tx, settled.Observation, status, "", Instant(now))
+	return true, SetFHIRStatus(tx, settled.Observation, status, "", FormatInstant(now))
 }
 
 // HasUnknownOutcome reports whether a delivery of the observation waits until a person states whether the EMR has it.

@@ -28,7 +28,7 @@ func CreatePasskey(tx core.App, p NewPasskey, now time.Time) (*Passkey, error) {
 	record, err := store(tx, "store passkey", Passkeys, map[string]any{
 		"user": p.UserID, "name": p.Name, "credential_id": p.CredentialID, "public_key": p.PublicKey,
 		"transports": strings.Join(p.Transports, " "), "aaguid": p.AAGUID, "sign_count": p.SignCount, "user_verified": p.UserVerified,
-		"backup_eligible": p.BackupEligible, "backed_up": p.BackedUp, "created_at": Instant(now),
+		"backup_eligible": p.BackupEligible, "backed_up": p.BackedUp, "created_at": FormatInstant(now),
 	})
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func RenamePasskey(tx core.App, p *Passkey, name string) error {
 // MarkPasskeyUsed records a completed use. It writes only these columns.
 func MarkPasskeyUsed(tx core.App, id string, signCount uint32, backedUp bool, now time.Time) error {
 	return update(tx, "note use of passkey", Passkeys,
-		dbx.Params{"sign_count": signCount, "backed_up": backedUp, "last_used_at": Instant(now)}, dbx.HashExp{"id": id})
+		dbx.Params{"sign_count": signCount, "backed_up": backedUp, "last_used_at": FormatInstant(now)}, dbx.HashExp{"id": id})
 }
 
 // RemovePasskey deletes a passkey.

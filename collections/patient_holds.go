@@ -107,7 +107,7 @@ func HoldsInForce(app core.App, patientIDs []string, at time.Time) (map[string]P
 		holdRow
 	}
 	params := idParams(patientIDs)
-	params["at"] = Instant(at)
+	params["at"] = FormatInstant(at)
 	rows, err := queryAll[row](app, "read holds of patients", `SELECT id, `+holdColumns+` FROM patients
 		WHERE id`+inIDs+` AND hold_until > {:at} AND hold_ended_at = ''`, params)
 	holds := make(map[string]PatientHold, len(rows))
@@ -121,7 +121,7 @@ func HoldsInForce(app core.App, patientIDs []string, at time.Time) (map[string]P
 func DuePatientHolds(app core.App, now time.Time, limit int) ([]string, error) {
 	return queryColumn[string](app, "find patient holds that are over", `SELECT id FROM patients
 		WHERE hold_until != '' AND hold_ended_at = '' AND hold_until <= {:now} AND deleted_at = '' ORDER BY hold_until LIMIT +{:limit}`,
-		dbx.Params{"now": Instant(now), "limit": limit})
+		dbx.Params{"now": FormatInstant(now), "limit": limit})
 }
 
 // OpenAlertsOfTypes returns a patient's open alerts of some types, or of all for nil.

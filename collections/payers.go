@@ -123,7 +123,7 @@ func AddPayer(tx core.App, p Payer, now time.Time) (added Payer, taken bool, err
 		return p, taken, err
 	}
 	values := p.columns()
-	values["created_at"] = Instant(now)
+	values["created_at"] = FormatInstant(now)
 	record, err := store(tx, "store payer", Payers, values)
 	if err != nil {
 		return p, false, err
@@ -211,7 +211,7 @@ func AddPayerRate(tx core.App, r PayerRate, now time.Time) (taken bool, err erro
 		return taken, err
 	}
 	_, err = store(tx, "store payer rate", PayerRates, map[string]any{
-		"payer": r.PayerID, "cpt_code": r.CPTCode, "rate_cents": r.RateCents, "effective_date": r.EffectiveDate, "created_at": Instant(now),
+		"payer": r.PayerID, "cpt_code": r.CPTCode, "rate_cents": r.RateCents, "effective_date": r.EffectiveDate, "created_at": FormatInstant(now),
 	})
 	return false, err
 }

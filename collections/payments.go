@@ -58,7 +58,7 @@ func AddPayment(tx core.App, p Payment, now time.Time) error {
 		"share_offsets": append([]Adjustment{}, p.ShareOffsets...), "stated": p.Stated,
 		"remarks": append([]string{}, p.Remarks...), "remittance": p.RemittanceID, "paid_code": p.PaidCode, "payer_control_number": p.PayerNumber,
 		"id": NewUUID(), "billing_entry": p.EntryID, "kind": p.Kind, "amount_cents": p.AmountCents, "date": p.Date, "reference": p.Reference, "payer": p.Payer,
-		"source": p.Source, "source_key": p.Key, "adjustments": p.Adjustments, "reason": p.Reason.Reveal(), "created_by": p.CreatedBy, "created_at": Instant(now),
+		"source": p.Source, "source_key": p.Key, "adjustments": p.Adjustments, "reason": p.Reason.Reveal(), "created_by": p.CreatedBy, "created_at": FormatInstant(now),
 	})
 	return err
 }

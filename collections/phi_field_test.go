@@ -18,7 +18,7 @@ const patientID = "019bc1e0-0000-7000-8000-000000000001"
 // storedPatient stores a patient without rules and reads it back.
 func storedPatient(t *testing.T, app core.App) *core.Record {
 	t.Helper()
-	record, err := collections.New(app, collections.Patients)
+	record, err := collections.NewRecord(app, collections.Patients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestOptionalNumberField(t *testing.T) {
 		"no number":     {"fast", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			record, err := collections.New(app, collections.Observations)
+			record, err := collections.NewRecord(app, collections.Observations)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,7 +14,7 @@ type PushToken struct{ datedRecord }
 
 // NewPushToken returns an unsaved token with the next number.
 func NewPushToken(app core.App, userID string, now time.Time) (*PushToken, error) {
-	return newRecord[PushToken](app, PushTokens, map[string]any{"user": userID, "active": true, "created_at": Instant(now)})
+	return newRecord[PushToken](app, PushTokens, map[string]any{"user": userID, "active": true, "created_at": FormatInstant(now)})
 }
 
 // Columns of a token that a registration fills.
@@ -86,12 +86,12 @@ func RetirePushTokenHash(tx core.App, hash, because string, now time.Time) error
 }
 
 func retirePushTokens(tx core.App, which dbx.Expression, because string, now time.Time) error {
-	return update(tx, "retire push token", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, which)
+	return update(tx, "retire push token", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": FormatInstant(now)}, which)
 }
 
 // SetPushDelivered records that a push to the token was accepted.
 func SetPushDelivered(tx core.App, id string, now time.Time) error {
-	return update(tx, "record push", PushTokens, dbx.Params{"last_delivered_at": Instant(now), "inactive_because": ""}, dbx.HashExp{"id": id, "active": true})
+	return update(tx, "record push", PushTokens, dbx.Params{"last_delivered_at": FormatInstant(now), "inactive_because": ""}, dbx.HashExp{"id": id, "active": true})
 }
 
 // tokenRefused is recorded on an active token if the push service refused the last push. Pushes continue, because the cause may be temporary.
@@ -113,7 +113,7 @@ func DeactivatePushTokens(tx core.App, userID, deviceID, because string, now tim
 	if deviceID != "" {
 		of["device_id"] = deviceID
 	}
-	return updateCounted(tx, "deactivate push tokens", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": Instant(now)}, of)
+	return updateCounted(tx, "deactivate push tokens", PushTokens, dbx.Params{"active": false, "inactive_because": because, "updated_at": FormatInstant(now)}, of)
 }
 
 // States of a push.
@@ -140,21 +140,21 @@ func InsertPush(tx core.App, d PushDraft, now time.Time) error {
 	attempted, next := "", ""
 	switch d.Status {
 	case PushPending:
-		next = Instant(now)
+		next = FormatInstant(now)
 	case PushSent:
-		attempted = Instant(now)
+		attempted = FormatInstant(now)
 	}
 	return exec(tx, "store push", `INSERT INTO push_deliveries
 			(id, notification, push_token, user, type, title, body, status, attempts, attempted_at, next_attempt_at, created_at)
 		VALUES ({:id}, {:notification}, {:token}, {:user}, {:type}, {:title}, {:body}, {:status}, 0, {:attempted}, {:next}, {:at})
 		ON CONFLICT (notification, push_token) WHERE push_token != '' DO NOTHING`, dbx.Params{
 		"id": id, "notification": d.Notification, "token": d.Token, "user": d.User, "type": d.Type, "title": d.Title, "body": d.Body,
-		"status": d.Status, "attempted": attempted, "next": next, "at": Instant(now),
+		"status": d.Status, "attempted": attempted, "next": next, "at": FormatInstant(now),
 	})
 }
 
-// ClaimedPush is a claimed push with everything needed to send it.
-type ClaimedPush struct {
+// LeasedPush is a claimed push with everything needed to send it.
+type LeasedPush struct {
 	ID           string `db:"id"`
 	Notification string `db:"notification"`
 	TokenID      string `db:"push_token"`
@@ -175,7 +175,7 @@ type ClaimedPush struct {
 }
 
 // Token returns the opened token.
-func (c *ClaimedPush) Token() (phi.Text, error) {
+func (c *LeasedPush) Token() (phi.Text, error) {
 	plain, err := OpenValue(c.SealedToken, PushTokens, "token", c.TokenID)
 	return phi.Text(plain), err
 }
@@ -183,11 +183,12 @@ func (c *ClaimedPush) Token() (phi.Text, error) {
 // patientGone: the patient of a notification n was archived or deleted.
 const patientGone = `EXISTS (SELECT 1 FROM patients p WHERE p.id = n.patient AND n.patient != '' AND NOT (p.active = TRUE AND p.deleted_at = ''))`
 
-// ClaimPushes claims the pushes that have been due longest and postpones their next attempt to the end of the lease. It first checks with a
-// read, because usually none is due and a transaction would wait for the writer.
-func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*ClaimedPush, err error) {
+// LeasePushes leases the pushes that have been due longest, by postponing their next attempt to the
+// end of the lease. It reads first, because usually none is due and a transaction would wait for
+// the writer.
+func LeasePushes(app core.App, now, lease time.Time, limit int) (claimed []*LeasedPush, err error) {
 	due, err := queryValue[bool](app, "look for pushes", `SELECT EXISTS (SELECT 1 FROM push_deliveries WHERE status = 'pending' AND next_attempt_at <= {:now})`,
-		dbx.Params{"now": Instant(now)})
+		dbx.Params{"now": FormatInstant(now)})
 	if err != nil || !due {
 		return nil, err
 	}
@@ -195,7 +196,7 @@ func ClaimPushes(app core.App, now, lease time.Time, limit int) (claimed []*Clai
 		var ids []string
 		err := tx.DB().NewQuery(`UPDATE push_deliveries SET attempts = attempts + 1, attempted_at = {:now}, next_attempt_at = {:lease} WHERE id IN
 			(SELECT id FROM push_deliveries WHERE status = 'pending' AND next_attempt_at <= {:now} ORDER BY next_attempt_at LIMIT +{:limit})
-			RETURNING id`).Bind(dbx.Params{"now": Instant(now), "lease": Instant(lease), "limit": limit}).Column(&ids)
+			RETURNING id`).Bind(dbx.Params{"now": FormatInstant(now), "lease": FormatInstant(lease), "limit": limit}).Column(&ids)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
@@ -218,7 +219,7 @@ type FinishedPush struct {
 
 // FinishPush stores the result of an attempt.
 func FinishPush(tx core.App, s FinishedPush) error {
-	changes := dbx.Params{"status": s.Status, "body": s.Body, "next_attempt_at": Instant(s.NextAttempt)}
+	changes := dbx.Params{"status": s.Status, "body": s.Body, "next_attempt_at": FormatInstant(s.NextAttempt)}
 	if s.StatusCode != 0 {
 		changes["status_code"] = s.StatusCode
 	}
@@ -253,5 +254,5 @@ func (p *PushDelivery) AttemptedAt() time.Time { return instantOf(p, "attempted_
 func DeactivateSessionPushTokens(tx core.App, userID, family, deviceID, because string, now time.Time) error {
 	return exec(tx, "deactivate push tokens of session", `UPDATE push_tokens SET active = FALSE, inactive_because = {:why}, updated_at = {:now}
 		WHERE user = {:user} AND active = TRUE AND (session = {:family} OR session = '' AND device_id = {:device} AND {:device} != '')`,
-		dbx.Params{"user": userID, "family": family, "device": deviceID, "why": because, "now": Instant(now)})
+		dbx.Params{"user": userID, "family": family, "device": deviceID, "why": because, "now": FormatInstant(now)})
 }

@@ -31,7 +31,7 @@ type QuestionnaireAssignmentDraft struct {
 func AddQuestionnaireAssignment(tx core.App, d QuestionnaireAssignmentDraft, now time.Time) (*QuestionnaireAssignment, error) {
 	a, err := newRecord[QuestionnaireAssignment](tx, QuestionnaireAssignments, map[string]any{
 		ColumnPatient: d.PatientID, "questionnaire": d.Questionnaire, "every_days": d.EveryDays, "until": d.Until, "assigned_by": d.AssignedBy,
-		ColumnCreatedAt: Instant(now),
+		ColumnCreatedAt: FormatInstant(now),
 	})
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (a *QuestionnaireAssignment) EndedBy() string       { return a.GetString("e
 
 // End ends the assignment.
 func (a *QuestionnaireAssignment) End(tx core.App, by string, at time.Time) error {
-	a.Set("ended_at", Instant(at))
+	a.Set("ended_at", FormatInstant(at))
 	a.Set("ended_by", by)
 	return wrap(tx.Save(a), "end the assignment of a questionnaire")
 }
@@ -85,7 +85,7 @@ type QuestionnaireResponseDraft struct {
 func AddQuestionnaireResponse(tx core.App, d QuestionnaireResponseDraft, now time.Time) (*QuestionnaireResponse, error) {
 	r, err := newRecord[QuestionnaireResponse](tx, QuestionnaireResponses, map[string]any{
 		ColumnPatient: d.Assignment.PatientID(), "assignment": d.Assignment.Id, "questionnaire": d.Assignment.Questionnaire(), "version": d.Version,
-		"answers": d.Answers.Reveal(), "source": d.Source, "author": d.Author, "authored_at": Instant(now),
+		"answers": d.Answers.Reveal(), "source": d.Source, "author": d.Author, "authored_at": FormatInstant(now),
 	})
 	if err != nil {
 		return nil, err

@@ -51,10 +51,10 @@ func ReadingsOfDays(app core.App, d DayFilter) (found []DatedReading, err error)
 	where := d.where().And(anyKind(app))
 	from, to := DatedZones{}.Bounds(d.First, d.Last)
 	if !from.IsZero() {
-		where = append(where, dbx.NewExp("measured_at >= {:from}", dbx.Params{"from": Instant(from)}))
+		where = append(where, dbx.NewExp("measured_at >= {:from}", dbx.Params{"from": FormatInstant(from)}))
 	}
 	if !to.IsZero() {
-		where = append(where, dbx.NewExp("measured_at < {:to}", dbx.Params{"to": Instant(to)}))
+		where = append(where, dbx.NewExp("measured_at < {:to}", dbx.Params{"to": FormatInstant(to)}))
 	}
 	err = app.DB().Select("id", "observation_type", "measured_at", "("+IsTransmitted("observations")+" AND device_id != '' AND patient IS ("+
 		DeviceHolderQuery("observations.device_id", "observations.measured_at")+")) AS from_device").From(Observations).
@@ -98,14 +98,14 @@ func TotalReadings(app core.App, first, last, kind string) (int, error) {
 func NextDayToCount(app core.App, from time.Time) (measured, day string, err error) {
 	err = app.DB().NewQuery(`SELECT COALESCE((SELECT MIN(measured_at) FROM observations WHERE measured_at >= {:from}), ''),
 		COALESCE((SELECT MIN(day) FROM daily_counts WHERE day >= {:day}), '')`).
-		Bind(dbx.Params{"from": Instant(from), "day": dateOf(from)}).Row(&measured, &day)
+		Bind(dbx.Params{"from": FormatInstant(from), "day": dateOf(from)}).Row(&measured, &day)
 	return measured, day, wrap(err, "find the next day with readings")
 }
 
 const countedTotals = `SELECT observation_type, status, COUNT(*) FROM observations WHERE measured_at >= {:from} AND measured_at < {:to} GROUP BY 1, 2`
 
 func totalParams(day time.Time) dbx.Params {
-	return dbx.Params{"day": dateOf(day), "from": Instant(day), "to": Instant(StartOfNextDay(day))}
+	return dbx.Params{"day": dateOf(day), "from": FormatInstant(day), "to": FormatInstant(StartOfNextDay(day))}
 }
 
 // TotalsDiffer reports whether the stored totals of a day differ from its readings. day is the start of the day.
@@ -154,7 +154,7 @@ type ProcessingTime struct {
 func ProcessingTimes(app core.App, first, last time.Time) ([]ProcessingTime, error) {
 	return queryAll[ProcessingTime](app, "read processing times",
 		`SELECT bucket, ms, readings, total_us FROM processing_times WHERE bucket BETWEEN {:first} AND {:last} ORDER BY bucket, ms`,
-		dbx.Params{"first": Instant(first), "last": Instant(last)})
+		dbx.Params{"first": FormatInstant(first), "last": FormatInstant(last)})
 }
 
 // AddProcessingTimes adds processing times with one statement.

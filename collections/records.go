@@ -43,7 +43,7 @@ func allAs[T any, P proxy[T]](records []*core.Record) (typed []P) {
 
 // newRecord returns an unsaved record with values. In a numbered collection it takes the next number.
 func newRecord[T any, P proxy[T]](app core.App, collection string, values map[string]any) (P, error) {
-	record, err := New(app, collection)
+	record, err := NewRecord(app, collection)
 	if err == nil && slices.Contains(Numbered, collection) {
 		record.Id, err = NextID(app, collection)
 	}

@@ -44,8 +44,8 @@ func CreateRefreshToken(tx core.App, t RefreshToken) (id string, err error) {
 		(id, user, token_hash, family, parent, device_id, state, revoked_because, family_started_at, issued_at, expires_at, last_used_at, source_ip, user_agent, second_factor)
 		VALUES ({:id}, {:user}, {:hash}, {:family}, {:parent}, {:device}, 'valid', '', {:started}, {:issued}, {:expires}, '', {:ip}, {:agent}, {:factor})`, dbx.Params{
 		"id": id, "user": t.UserID, "hash": t.TokenHash, "family": t.Family, "parent": t.Parent,
-		"device": t.DeviceID, "started": Instant(t.FamilyStartedAt), "issued": Instant(t.IssuedAt),
-		"expires": Instant(t.ExpiresAt), "ip": t.SourceIP, "agent": t.UserAgent, "factor": t.SecondFactor,
+		"device": t.DeviceID, "started": FormatInstant(t.FamilyStartedAt), "issued": FormatInstant(t.IssuedAt),
+		"expires": FormatInstant(t.ExpiresAt), "ip": t.SourceIP, "agent": t.UserAgent, "factor": t.SecondFactor,
 	})
 }
 
@@ -69,7 +69,7 @@ func LockRefreshToken(tx core.App, tokenHash string) (RefreshToken, error) {
 // RotateRefreshToken marks a valid token as rotated. It fails if the token is no longer valid.
 func RotateRefreshToken(tx core.App, id string, now time.Time) error {
 	n, err := changeRefreshTokens(tx, `UPDATE refresh_tokens SET state = 'rotated', last_used_at = {:now} WHERE id = {:id} AND state = 'valid'`,
-		dbx.Params{"id": id, "now": Instant(now)})
+		dbx.Params{"id": id, "now": FormatInstant(now)})
 	if err == nil && n != 1 {
 		err = errors.New("rotate refresh token: it is not valid")
 	}
@@ -99,7 +99,7 @@ func RefreshFamilyStartedAt(app core.App, userID, family string) (time.Time, err
 // MarkRefreshFamilyUsed records a request of a family.
 func MarkRefreshFamilyUsed(app core.App, family string, now time.Time) error {
 	_, err := changeRefreshTokens(app, `UPDATE refresh_tokens SET last_used_at = {:now} WHERE family = {:family} AND state = 'valid'`,
-		dbx.Params{"family": family, "now": Instant(now)})
+		dbx.Params{"family": family, "now": FormatInstant(now)})
 	return err
 }
 
@@ -149,7 +149,7 @@ func MarkRefreshReuse(tx core.App, id string) (first bool, err error) {
 func MarkAccessTokenUsed(app core.App, id string, now time.Time) (superseded bool, err error) {
 	var because string
 	err = app.NonconcurrentDB().NewQuery(`UPDATE refresh_tokens SET access_used_at = COALESCE(NULLIF(access_used_at, ''), {:now})
-		WHERE id = {:id} RETURNING revoked_because`).Bind(dbx.Params{"id": id, "now": Instant(now)}).Row(&because)
+		WHERE id = {:id} RETURNING revoked_because`).Bind(dbx.Params{"id": id, "now": FormatInstant(now)}).Row(&because)
 	return because == RefreshSuperseded, wrap(IgnoreNotFound(err), "record use of an access token")
 }
 
@@ -164,7 +164,7 @@ const RefreshEnded = "ended"
 
 // ValidRefreshTokens returns a user's valid tokens that have not expired, one for each session, the newest session first.
 func ValidRefreshTokens(app core.App, userID string, now time.Time) ([]RefreshToken, error) {
-	return findRefreshTokens(app, `user = {:user} AND state = 'valid' AND expires_at > {:now}`, dbx.Params{"user": userID, "now": Instant(now)})
+	return findRefreshTokens(app, `user = {:user} AND state = 'valid' AND expires_at > {:now}`, dbx.Params{"user": userID, "now": FormatInstant(now)})
 }
 
 // ValidRefreshToken returns the valid token of one of a user's sessions. A not-found error means that there is none.

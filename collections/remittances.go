@@ -11,7 +11,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Statuses of a remittance: nothing is left for a person, something is, or a person closed all of it.
+// Statuses of a remittance: posted in full, with items for a person, or closed by a person.
 const (
 	RemittanceBalanced = "balanced"
 	RemittanceOpen     = "open"
@@ -76,7 +76,7 @@ func AddRemittance(app core.App, d RemittanceDraft, now time.Time) (row Remittan
 		}
 		_, err := store(tx, "store remittance", Remittances, map[string]any{
 			"id": NewUUID(), "response": d.ResponseID, "digest": d.Digest, "payer": d.Payer, "trace_number": d.Trace, "payment_cents": d.PaymentCents,
-			"payment_date": d.Date, "method": d.Method, "status": RemittanceOpen, ColumnCreatedAt: Instant(now), ColumnUpdatedAt: Instant(now),
+			"payment_date": d.Date, "method": d.Method, "status": RemittanceOpen, ColumnCreatedAt: FormatInstant(now), ColumnUpdatedAt: FormatInstant(now),
 		})
 		if err == nil {
 			row, err = remittanceWhere(tx, dbx.HashExp{"digest": d.Digest})
@@ -110,7 +110,7 @@ func OpenRemittancesOf(app core.App, d RemittanceDraft) (list []RemittanceRow, e
 // CorrectRemittance gives a stored payment the digest of the file that corrects it, and keeps the one before.
 func CorrectRemittance(app core.App, id, digest string, now time.Time) error {
 	return update(app, "correct a remittance", Remittances, dbx.Params{
-		"former_digests": dbx.NewExp("trim(COALESCE(former_digests, '') || ' ' || digest)"), "digest": digest, ColumnUpdatedAt: Instant(now),
+		"former_digests": dbx.NewExp("trim(COALESCE(former_digests, '') || ' ' || digest)"), "digest": digest, ColumnUpdatedAt: FormatInstant(now),
 	}, dbx.HashExp{"id": id})
 }
 
@@ -225,7 +225,7 @@ func storeItems(tx core.App, row RemittanceRow, items []RemittanceItem, more dbx
 	if err != nil {
 		return wrap(err, "seal items of a remittance")
 	}
-	changes := dbx.Params{"items": sealed, "status": status, ColumnUpdatedAt: Instant(now)}
+	changes := dbx.Params{"items": sealed, "status": status, ColumnUpdatedAt: FormatInstant(now)}
 	for column, value := range more {
 		changes[column] = value
 	}
@@ -257,7 +257,7 @@ func CloseItems(tx core.App, row RemittanceRow, items []RemittanceItem, isWhole 
 		if err != nil {
 			return wrap(err, "seal notes of a remittance")
 		}
-		more = dbx.Params{"notes": sealed, "closed_by": by, "closed_at": Instant(now)}
+		more = dbx.Params{"notes": sealed, "closed_by": by, "closed_at": FormatInstant(now)}
 	}
 	return storeItems(tx, row, items, more, now)
 }

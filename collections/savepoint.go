@@ -6,8 +6,8 @@ import (
 	"github.com/pocketbase/pocketbase/core"
 )
 
-// RunUndoable runs fn in a transaction that its error undoes, also inside another transaction, where PocketBase's nested ones undo nothing.
-func RunUndoable(app core.App, fn func(tx core.App) error) error {
+// RunInSavepoint runs fn in a transaction that its error undoes, also inside another transaction, where PocketBase's nested ones undo nothing.
+func RunInSavepoint(app core.App, fn func(tx core.App) error) error {
 	if !app.IsTransactional() {
 		return app.RunInTransaction(fn)
 	}

@@ -74,7 +74,7 @@ func AuditedTimes(app core.App, from, to time.Time) ([]AuditedTime, error) {
 			CAST(t.duration_seconds AS INTEGER) AS seconds, t.created_at
 		FROM time_entries t LEFT JOIN billing_entries e ON e.id = t.billing_entry
 		WHERE t.started_at >= {:from} AND t.started_at < {:to} AND t.ended_at != '' AND (e.id IS NULL OR e.`+countsForBillingIn("e")+`)
-		ORDER BY t.started_at, t.id`, dbx.Params{"from": Instant(from), "to": Instant(to)})
+		ORDER BY t.started_at, t.id`, dbx.Params{"from": FormatInstant(from), "to": FormatInstant(to)})
 }
 
 // PatientsMostlyWithoutDevice returns the patients with an entry in a range of service dates, or a device in a span, and no device reading on
@@ -86,7 +86,7 @@ func PatientsMostlyWithoutDevice(app core.App, first, last string, from, to time
 		days AS (SELECT r.patient, r.day, SUM(r.device_readings) AS devices FROM watched CROSS JOIN reading_days r
 			ON r.patient = watched.patient AND r.day BETWEEN {:first} AND {:last} WHERE r.readings > 0 GROUP BY r.patient, r.day)
 		SELECT patient FROM days GROUP BY patient HAVING 2 * SUM(devices <= 0) > COUNT(*) ORDER BY patient`,
-		dbx.Params{"first": first, "last": last, "from": Instant(from), "to": Instant(to)})
+		dbx.Params{"first": first, "last": last, "from": FormatInstant(from), "to": FormatInstant(to)})
 }
 
 // OriginOfReading is the origin of a patient's reading.
@@ -102,7 +102,7 @@ type OriginOfReading struct {
 // the origin of its source.
 func OriginsOfReadings(app core.App, ids []string, from, to time.Time) ([]OriginOfReading, error) {
 	params := idParams(ids)
-	params["from"], params["to"] = Instant(from), Instant(to)
+	params["from"], params["to"] = FormatInstant(from), FormatInstant(to)
 	return queryAll[OriginOfReading](app, "read origins of readings", `SELECT o.patient, p.time_zone, COALESCE(p.earlier_zones, '') AS earlier_zones, o.measured_at,
 			(o.origin IN ('staff', 'patient') OR o.origin = '' AND o.source != 'gateway') AS typed
 		FROM json_each({:ids}) j CROSS JOIN patients p ON p.id = j.value CROSS JOIN observations o ON o.patient = p.id

@@ -19,21 +19,21 @@ func AddSignInStep(tx core.App, tokenHash string, step SignInStep, now, expires 
 		return err
 	}
 	return insert(tx, "store sign-in step", SignInSteps, dbx.Params{
-		"id": core.GenerateDefaultRandomId(), "user": step.UserID, "token_hash": tokenHash, "key_hash": step.KeyHash, "expires_at": Instant(expires),
+		"id": core.GenerateDefaultRandomId(), "user": step.UserID, "token_hash": tokenHash, "key_hash": step.KeyHash, "expires_at": FormatInstant(expires),
 	})
 }
 
 // FindSignInStep returns the step of a temporary token without using it. A not-found error means that it is unknown, used or expired.
 func FindSignInStep(app core.App, tokenHash string, now time.Time) (step SignInStep, err error) {
 	err = app.DB().NewQuery(`SELECT user, key_hash FROM sign_in_steps WHERE token_hash = {:hash} AND expires_at > {:now}`).
-		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&step.UserID, &step.KeyHash)
+		Bind(dbx.Params{"hash": tokenHash, "now": FormatInstant(now)}).Row(&step.UserID, &step.KeyHash)
 	return step, wrap(err, "find sign-in step")
 }
 
 // UseSignInStep is FindSignInStep and consumes the token.
 func UseSignInStep(tx core.App, tokenHash string, now time.Time) (step SignInStep, err error) {
 	err = tx.NonconcurrentDB().NewQuery(`DELETE FROM sign_in_steps WHERE token_hash = {:hash} AND expires_at > {:now} RETURNING user, key_hash`).
-		Bind(dbx.Params{"hash": tokenHash, "now": Instant(now)}).Row(&step.UserID, &step.KeyHash)
+		Bind(dbx.Params{"hash": tokenHash, "now": FormatInstant(now)}).Row(&step.UserID, &step.KeyHash)
 	return step, wrap(err, "use sign-in step")
 }
 
@@ -43,12 +43,12 @@ func UseChallenge(tx core.App, challengeHash string, now, expires time.Time) (fi
 		return false, err
 	}
 	added, err := execCounted(tx, "record used challenge", `INSERT INTO used_challenges (id, challenge_hash, expires_at) VALUES ({:id}, {:hash}, {:until})
-		ON CONFLICT (challenge_hash) DO NOTHING`, dbx.Params{"id": core.GenerateDefaultRandomId(), "hash": challengeHash, "until": Instant(expires)})
+		ON CONFLICT (challenge_hash) DO NOTHING`, dbx.Params{"id": core.GenerateDefaultRandomId(), "hash": challengeHash, "until": FormatInstant(expires)})
 	return added == 1, err
 }
 
 func deleteExpired(tx core.App, table string, now time.Time) error {
-	return remove(tx, "delete expired rows of "+table, table, dbx.NewExp("expires_at <= {:now}", dbx.Params{"now": Instant(now)}))
+	return remove(tx, "delete expired rows of "+table, table, dbx.NewExp("expires_at <= {:now}", dbx.Params{"now": FormatInstant(now)}))
 }
 
 // LoginFailure is the number of consecutive failures of an address, and the end of its lockout (zero if not locked).
@@ -74,7 +74,7 @@ func PutLoginFailure(tx core.App, emailKey string, f LoginFailure, now time.Time
 		VALUES ({:id}, {:key}, {:failures}, {:now}, {:until})
 		ON CONFLICT (email_key) DO UPDATE SET failures = excluded.failures, last_failure_at = excluded.last_failure_at, locked_until = excluded.locked_until`, dbx.Params{
 		"id": core.GenerateDefaultRandomId(), "key": emailKey, "failures": f.Failures,
-		"now": Instant(now), "until": Instant(f.LockedUntil),
+		"now": FormatInstant(now), "until": FormatInstant(f.LockedUntil),
 	})
 }
 
@@ -90,7 +90,7 @@ func LockedAddresses(app core.App, emailKeys []string, now time.Time) (map[strin
 		Until string `db:"locked_until"`
 	}
 	err := app.DB().Select("email_key", "locked_until").From(LoginFailures).
-		Where(AnyOf("email_key", emailKeys)).AndWhere(dbx.NewExp("locked_until > {:now}", dbx.Params{"now": Instant(now)})).All(&rows)
+		Where(AnyOf("email_key", emailKeys)).AndWhere(dbx.NewExp("locked_until > {:now}", dbx.Params{"now": FormatInstant(now)})).All(&rows)
 	locked := map[string]time.Time{}
 	for _, row := range rows {
 		locked[row.Key] = ParseInstant(row.Until)
@@ -101,30 +101,30 @@ func LockedAddresses(app core.App, emailKeys []string, now time.Time) (map[strin
 // AddResetToken stores the hash of a set-password link's token, and ends the user's earlier links.
 func AddResetToken(tx core.App, userID, tokenHash, purpose string, now, expires time.Time) error {
 	of := dbx.HashExp{"user": userID, "used_at": ""}
-	if err := update(tx, "end earlier reset tokens", ResetTokens, dbx.Params{"used_at": Instant(now)}, of); err != nil {
+	if err := update(tx, "end earlier reset tokens", ResetTokens, dbx.Params{"used_at": FormatInstant(now)}, of); err != nil {
 		return err
 	}
 	return insert(tx, "store reset token", ResetTokens, dbx.Params{
-		"user": userID, "token_hash": tokenHash, "purpose": purpose, "created_at": Instant(now), "expires_at": Instant(expires),
+		"user": userID, "token_hash": tokenHash, "purpose": purpose, "created_at": FormatInstant(now), "expires_at": FormatInstant(expires),
 	})
 }
 
 // UseResetToken consumes a token and returns its user. A not-found error means that it is unknown, used or expired.
 func UseResetToken(tx core.App, tokenHash string, now time.Time) (string, error) {
 	return queryValue[string](tx, "use reset token", `UPDATE reset_tokens SET used_at = {:now}
-		WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now} RETURNING user`, dbx.Params{"hash": tokenHash, "now": Instant(now)})
+		WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now} RETURNING user`, dbx.Params{"hash": tokenHash, "now": FormatInstant(now)})
 }
 
 // FindResetToken returns the user of an unused token without consuming it. A not-found error means that it is unknown, used or expired.
 func FindResetToken(app core.App, tokenHash string, now time.Time) (string, error) {
 	return queryValue[string](app, "find reset token", `SELECT user FROM reset_tokens WHERE token_hash = {:hash} AND used_at = '' AND expires_at > {:now}`,
-		dbx.Params{"hash": tokenHash, "now": Instant(now)})
+		dbx.Params{"hash": tokenHash, "now": FormatInstant(now)})
 }
 
 // UseBackupCode marks an unused backup code as used, and reports whether there was one and how many are left.
 func UseBackupCode(app core.App, userID, codeHash string, now time.Time) (used bool, left int, err error) {
 	n, err := execCounted(app, "use backup code", `UPDATE backup_codes SET used_at = {:now} WHERE user = {:user} AND code_hash = {:hash} AND used_at = ''`,
-		dbx.Params{"now": Instant(now), "user": userID, "hash": codeHash})
+		dbx.Params{"now": FormatInstant(now), "user": userID, "hash": codeHash})
 	if err != nil || n == 0 {
 		return false, 0, err
 	}
@@ -140,7 +140,7 @@ func ReplaceBackupCodes(tx core.App, userID string, codeHashes []string, now tim
 			return err
 		}
 		err = insert(tx, "store backup code", BackupCodes, dbx.Params{
-			"id": core.GenerateDefaultRandomId(), "user": userID, "code_hash": hash, "created_at": Instant(now),
+			"id": core.GenerateDefaultRandomId(), "user": userID, "code_hash": hash, "created_at": FormatInstant(now),
 		})
 	}
 	return err

@@ -25,7 +25,7 @@ func FindSnoozeByID(app core.App, id string) (*Snooze, error) {
 // DueSnoozes returns the ids of expired snoozes that were not ended, the longest overdue first.
 func DueSnoozes(app core.App, now time.Time, limit int) ([]string, error) {
 	return queryColumn[string](app, "find expired snoozes", `SELECT id FROM snoozes WHERE ended_at = '' AND ends_at <= {:now}
-		ORDER BY ends_at LIMIT +{:limit}`, dbx.Params{"now": Instant(now), "limit": limit})
+		ORDER BY ends_at LIMIT +{:limit}`, dbx.Params{"now": FormatInstant(now), "limit": limit})
 }
 
 // BaselineAlert is an alert that existed when a snooze started.
@@ -45,7 +45,7 @@ func BaselineAlerts(app core.App, patientID, alertType string, open, acknowledge
 	return queryAll[BaselineAlert](app, "find baseline alerts", `SELECT id, observation, parameter, value, threshold FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND level IN ('critical', 'warning') AND value IS NOT NULL
 			AND (status = 'active' AND measured_at >= {:open} OR status = 'acknowledged' AND measured_at >= {:acknowledged})`,
-		dbx.Params{"patient": patientID, "type": alertType, "open": Instant(open), "acknowledged": Instant(acknowledged)})
+		dbx.Params{"patient": patientID, "type": alertType, "open": FormatInstant(open), "acknowledged": FormatInstant(acknowledged)})
 }
 
 // BaselineAlertsAt returns what [BaselineAlerts] returned at an earlier time.
@@ -55,14 +55,14 @@ func BaselineAlertsAt(app core.App, patientID, alertType string, at, open, ackno
 		FROM alerts WHERE patient = {:patient} AND type = {:type} AND level IN ('critical', 'warning') AND value IS NOT NULL
 			AND created_at <= {:at} AND (resolved_at = '' OR resolved_at >= {:at})
 			AND measured_at >= CASE WHEN acknowledged_at = '' OR acknowledged_at >= {:at} THEN {:open} ELSE {:acknowledged} END`,
-		dbx.Params{"patient": patientID, "type": alertType, "at": Instant(at), "open": Instant(open), "acknowledged": Instant(acknowledged)})
+		dbx.Params{"patient": patientID, "type": alertType, "at": FormatInstant(at), "open": FormatInstant(open), "acknowledged": FormatInstant(acknowledged)})
 }
 
 // SnoozedCriticalAlerts returns the ids of a patient's unacknowledged critical alerts of a type that were stored since a time and suppressed.
 func SnoozedCriticalAlerts(app core.App, patientID, alertType string, since time.Time) ([]string, error) {
 	return queryColumn[string](app, "find alerts that were snoozed", `SELECT id FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND acknowledged = FALSE AND level = 'critical' AND snoozed = TRUE AND `+isPresent+`
-			AND created_at >= {:since}`, dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since)})
+			AND created_at >= {:since}`, dbx.Params{"patient": patientID, "type": alertType, "since": FormatInstant(since)})
 }
 
 // NotifiedSince reports whether an alert of a patient and type was raised since a time and not suppressed; critical requires a critical one.
@@ -71,14 +71,14 @@ func NotifiedSince(app core.App, patientID, alertType string, critical bool, sin
 	return queryValue[bool](app, "look for a notified alert", `SELECT EXISTS (SELECT 1 FROM alerts
 		WHERE patient = {:patient} AND type = {:type} AND created_at >= {:since} AND snoozed = FALSE AND `+isPresent+` AND push_rule != 'trend' AND level IN ('critical', 'warning')
 			AND (level = 'critical' OR NOT {:critical}))`,
-		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since), "critical": critical})
+		dbx.Params{"patient": patientID, "type": alertType, "since": FormatInstant(since), "critical": critical})
 }
 
 // CriticalAlertMeasuredAt returns the newest critical alert of a type and status about a patient's measurement at a time, or nil.
 func CriticalAlertMeasuredAt(app core.App, patientID, alertType, status string, at time.Time) (*Alert, error) {
 	var found []*Alert
 	err := app.RecordQuery(Alerts).
-		AndWhere(dbx.HashExp{"patient": patientID, "type": alertType, "level": "critical", "status": status, "measured_at": Instant(at)}).
+		AndWhere(dbx.HashExp{"patient": patientID, "type": alertType, "level": "critical", "status": status, "measured_at": FormatInstant(at)}).
 		OrderBy("id DESC").Limit(1).All(&found)
 	if err != nil || len(found) == 0 {
 		return nil, wrap(err, "find a critical alert")
@@ -100,7 +100,7 @@ func LateAlerts(app core.App, patientID, alertType string) ([]string, error) {
 func AttachCriticalAlerts(tx core.App, patientID, alertType, escalationID string, now time.Time) error {
 	return exec(tx, "attach critical alerts", `UPDATE alerts SET escalation = {:escalation}, updated_at = {:at}
 		WHERE patient = {:patient} AND type = {:type} AND level = 'critical' AND acknowledged = FALSE AND escalation = '' AND `+isPresent,
-		dbx.Params{"patient": patientID, "type": alertType, "escalation": escalationID, "at": Instant(now)})
+		dbx.Params{"patient": patientID, "type": alertType, "escalation": escalationID, "at": FormatInstant(now)})
 }
 
 // Baseline returns the alerts that existed when the snooze started, as JSON.
@@ -129,7 +129,7 @@ func (s *Snooze) SetBaseline(known any) error {
 
 // SetSuppressedSince sets since when alerts, and critical alerts, have been suppressed without a break; zero if they are not.
 func (s *Snooze) SetSuppressedSince(quietSince, criticalSince time.Time) {
-	s.Load(map[string]any{"quiet_since": Instant(quietSince), "critical_since": Instant(criticalSince)})
+	s.Load(map[string]any{"quiet_since": FormatInstant(quietSince), "critical_since": FormatInstant(criticalSince)})
 }
 
 // SuppressedSince returns when the first of consecutive snoozes started.
@@ -156,7 +156,7 @@ type Snooze struct{ patientRecord }
 // NewSnooze returns an unsaved snooze with the next number.
 func NewSnooze(tx core.App, patientID, alertType string, reason phi.Text, until time.Time, by string, now time.Time) (*Snooze, error) {
 	return newRecord[Snooze](tx, Snoozes, map[string]any{
-		"patient": patientID, "type": alertType, "reason": reason.Reveal(), "ends_at": Instant(until), "created_by": by, "created_at": Instant(now),
+		"patient": patientID, "type": alertType, "reason": reason.Reveal(), "ends_at": FormatInstant(until), "created_by": by, "created_at": FormatInstant(now),
 	})
 }
 
@@ -173,7 +173,7 @@ func PageOfSnoozes(app core.App, patientID string, current *bool, now time.Time,
 		if !*current {
 			inForce = "NOT " + inForce
 		}
-		where = append(where, dbx.NewExp(inForce, dbx.Params{"now": Instant(now)}))
+		where = append(where, dbx.NewExp(inForce, dbx.Params{"now": FormatInstant(now)}))
 	}
 	return pageOf[Snooze](app, Snoozes, AllOf(where), []string{"created_at DESC", "id DESC"}, offset, limit)
 }
@@ -182,7 +182,7 @@ func PageOfSnoozes(app core.App, patientID string, current *bool, now time.Time,
 func EndSnoozesOf(tx core.App, patientID, alertType, by, system string, now time.Time) error {
 	return exec(tx, "end snoozes", `UPDATE snoozes SET ended_at = min(ends_at, {:now}), ended_by = CASE WHEN ends_at <= {:now} THEN {:system} ELSE {:by} END
 		WHERE patient = {:patient} AND type = {:type} AND ended_at = ''`,
-		dbx.Params{"now": Instant(now), "patient": patientID, "type": alertType, "by": by, "system": system})
+		dbx.Params{"now": FormatInstant(now), "patient": patientID, "type": alertType, "by": by, "system": system})
 }
 
 // SetIncludeCritical sets whether critical alerts are suppressed too.
@@ -196,7 +196,7 @@ func (s *Snooze) End(tx core.App, by string, now time.Time) error {
 
 // InForce reports whether the snooze suppresses alerts at a time.
 func (s *Snooze) InForce(at time.Time) bool {
-	return s.GetString("ended_at") == "" && Instant(at) < s.GetString("ends_at")
+	return s.GetString("ended_at") == "" && FormatInstant(at) < s.GetString("ends_at")
 }
 
 func (s *Snooze) Number() int64         { return Number(s.Id) }
@@ -211,5 +211,5 @@ func (s *Snooze) EndedBy() string       { return s.GetString("ended_by") }
 // SnoozesEndedSince returns the snoozes of a patient and type that ended since a time.
 func SnoozesEndedSince(app core.App, patientID, alertType string, since time.Time) ([]*Snooze, error) {
 	return listOf[Snooze](app, Snoozes, dbx.NewExp("patient = {:patient} AND type = {:type} AND ended_at >= {:since}",
-		dbx.Params{"patient": patientID, "type": alertType, "since": Instant(since)}), "id")
+		dbx.Params{"patient": patientID, "type": alertType, "since": FormatInstant(since)}), "id")
 }

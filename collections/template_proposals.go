@@ -107,7 +107,7 @@ func UndecidedTemplates(app core.App, careTeamOf string, since time.Time) (all, 
 	if all, err = where.Count(app, TriageScores); err != nil || all == 0 {
 		return 0, 0, err
 	}
-	where = append(where, dbx.NewExp("provisional_since <= {:since}", dbx.Params{"since": Instant(since)}))
+	where = append(where, dbx.NewExp("provisional_since <= {:since}", dbx.Params{"since": FormatInstant(since)}))
 	overdue, err = where.Count(app, TriageScores)
 	return all, overdue, err
 }

@@ -123,7 +123,7 @@ type ThresholdChange struct{ core.BaseRecordProxy }
 // StoreThresholdChange adds a changed bound to the log.
 func StoreThresholdChange(tx core.App, patientID, field string, before, after *float64, reason phi.Text, by string, now time.Time) error {
 	_, err := store(tx, "log threshold change", ThresholdChanges, map[string]any{
-		"patient": patientID, "changed_by": by, "changed_at": Instant(now),
+		"patient": patientID, "changed_by": by, "changed_at": FormatInstant(now),
 		"field": field, "old_value": before, "new_value": after, "reason": reason.Reveal(),
 	})
 	return err

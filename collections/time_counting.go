@@ -52,7 +52,9 @@ const uncoveredSeconds = `CASE WHEN covered > started_at THEN MAX(0, CAST(ROUND(
 const coveredBefore = `MAX(ended_at) OVER (PARTITION BY patient ORDER BY started_at, ended_at DESC ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS covered`
 
 // dayBefore returns the instant a day earlier: no time entry that started before it reaches the given instant.
-func dayBefore(instant string) string { return Instant(ParseInstant(instant).Add(-maxEntryLength)) }
+func dayBefore(instant string) string {
+	return FormatInstant(ParseInstant(instant).Add(-maxEntryLength))
+}
 
 // OverlappingTime is a time entry that may overlap another.
 type OverlappingTime struct {
@@ -87,8 +89,8 @@ func OverlappingTimes(app core.App, userID, patientID, except string, from, to t
 				WHERE patient = {:patient} AND category IN ('interactive', 'care_management') AND started_at < {:to} AND started_at > {:earliest})
 		WHERE id != {:except} AND (category = 'interactive' OR category = 'care_management' AND `+careCounts+`) AND (ended_at = '' OR ended_at > {:from})
 		ORDER BY started_at, id`, rule.params(dbx.Params{
-		"user": userID, "patient": patientID, "except": except, "from": Instant(from), "to": Instant(to),
-		"earliest": Instant(from.Add(-maxEntryLength)),
+		"user": userID, "patient": patientID, "except": except, "from": FormatInstant(from), "to": FormatInstant(to),
+		"earliest": FormatInstant(from.Add(-maxEntryLength)),
 	}))
 }
 

@@ -29,7 +29,7 @@ func AsTimeEntry(record *core.Record) *TimeEntry { return as[TimeEntry](record) 
 
 // NewTimeEntry returns an unsaved entry with the next number.
 func NewTimeEntry(app core.App, now time.Time) (*TimeEntry, error) {
-	return newRecord[TimeEntry](app, TimeEntries, map[string]any{"created_at": Instant(now), "updated_at": Instant(now)})
+	return newRecord[TimeEntry](app, TimeEntries, map[string]any{"created_at": FormatInstant(now), "updated_at": FormatInstant(now)})
 }
 
 // FindTimeEntry finds an entry by number.
@@ -44,7 +44,7 @@ func RunningTimer(app core.App, userID string) (*TimeEntry, error) {
 
 // TimersStartedBefore lists timers running since before a moment.
 func TimersStartedBefore(app core.App, moment time.Time) ([]*TimeEntry, error) {
-	return listOf[TimeEntry](app, TimeEntries, dbx.NewExp("ended_at = '' AND started_at <= {:at}", dbx.Params{"at": Instant(moment)}))
+	return listOf[TimeEntry](app, TimeEntries, dbx.NewExp("ended_at = '' AND started_at <= {:at}", dbx.Params{"at": FormatInstant(moment)}))
 }
 
 // TimeFilter selects time entries; zero members do not narrow.
@@ -59,7 +59,7 @@ type TimeFilter struct {
 func PageOfTimeEntries(app core.App, f TimeFilter, offset, limit int) (page []*TimeEntry, total int, err error) {
 	where := Conditions{}.Between("started_at", f.From, f.To).Equal("patient", f.PatientID).Equal("category", f.Category).Equal("user", f.UserID)
 	if !f.MonthStart.IsZero() {
-		where = append(where, dbx.NewExp("started_at >= {:m0} AND started_at < {:m1}", dbx.Params{"m0": Instant(f.MonthStart), "m1": Instant(f.MonthEnd)}))
+		where = append(where, dbx.NewExp("started_at >= {:m0} AND started_at < {:m1}", dbx.Params{"m0": FormatInstant(f.MonthStart), "m1": FormatInstant(f.MonthEnd)}))
 	}
 	if f.Own != "" {
 		where = append(where, dbx.NewExp("user = {:me}", dbx.Params{"me": f.Own}))
@@ -87,8 +87,8 @@ func (e *TimeEntry) AttestedBy() string    { return e.GetString("attested_by") }
 func (e *TimeEntry) AttestedAt() time.Time { return instantOf(e, "attested_at") }
 func (e *TimeEntry) OverlapSeconds() int   { return e.GetInt("overlap_seconds") }
 
-// ToAttest reports whether a user must attest that the time was live contact: the duration of an escalation does not prove it.
-func (e *TimeEntry) ToAttest() bool {
+// NeedsAttestation reports whether a user must attest that the time was live contact: the duration of an escalation does not prove it.
+func (e *TimeEntry) NeedsAttestation() bool {
 	return e.Category() == Interactive && e.Source() == TimeEscalation && e.AttestedAt().IsZero()
 }
 
@@ -98,7 +98,7 @@ func (e *TimeEntry) Attest(by string, at time.Time) {
 		at = time.Time{}
 	}
 	e.Set("attested_by", by)
-	e.Set("attested_at", Instant(at))
+	e.Set("attested_at", FormatInstant(at))
 }
 
 func (e *TimeEntry) SetContact(method string)   { e.Set("contact_method", method) }
@@ -145,14 +145,14 @@ func (e *TimeEntry) Describe(category, activity, contact string) {
 
 // SetSpan sets start, end and duration.
 func (e *TimeEntry) SetSpan(from, to time.Time, seconds int) {
-	e.Set("started_at", Instant(from))
-	e.Set("ended_at", Instant(to))
+	e.Set("started_at", FormatInstant(from))
+	e.Set("ended_at", FormatInstant(to))
 	e.Set("duration_seconds", seconds)
 }
 
 func (e *TimeEntry) SetNotes(notes phi.Text)   { e.Set("notes", notes.Reveal()) }
 func (e *TimeEntry) SetAutoStopped()           { e.Set("auto_stopped", true) }
-func (e *TimeEntry) SetUpdatedAt(at time.Time) { e.Set("updated_at", Instant(at)) }
+func (e *TimeEntry) SetUpdatedAt(at time.Time) { e.Set("updated_at", FormatInstant(at)) }
 
 // RemoveTimeEntry deletes an entry.
 func RemoveTimeEntry(tx core.App, id string) error {

@@ -77,8 +77,8 @@ type LeasedTransmission struct {
 	ObservationID string `db:"observation"`
 	PatientID     string `db:"patient"`
 	AttemptCount  int    `db:"attempt_count"`
-	// ClaimedAt identifies this claim of the record.
-	ClaimedAt string `db:"claimed_at"`
+	// LeasedAt identifies this lease of the delivery.
+	LeasedAt string `db:"claimed_at"`
 	// Ambiguous: an earlier request may have reached the EMR.
 	Ambiguous bool `db:"ambiguous"`
 	// CreatedAt is when the observation and its delivery were stored.
@@ -111,8 +111,8 @@ type LeasedTransmission struct {
 	Requested bool
 }
 
-// claimed are the columns of a [LeasedTransmission].
-const claimed = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash, waits_for_line, error_code,
+// leasedColumns are the columns of a [LeasedTransmission].
+const leasedColumns = `id, observation, patient, attempt_count, claimed_at, ambiguous, created_at, form, period_from, period_to, corrections, emr_resource_id, sent_hash, waits_for_line, error_code,
 	document_from, document_to, document_at, document_version, document_hash, document_change, document_escalation`
 
 // LeaseTransmissions moves up to limit due deliveries to processing, oldest first, except those attempted since a time.
@@ -127,13 +127,13 @@ func LeaseTransmissions(tx core.App, limit int, since, now time.Time) ([]LeasedT
 				WHERE `+retryScheduled+` AND next_retry_at <= {:now} AND last_attempted_at < {:since}
 				ORDER BY next_retry_at LIMIT {:limit} + 1)
 			) ORDER BY created_at, id LIMIT +{:limit})
-		RETURNING `+claimed,
-		dbx.Params{"now": Instant(now), "since": Instant(since), "limit": limit})
+		RETURNING `+leasedColumns,
+		dbx.Params{"now": FormatInstant(now), "since": FormatInstant(since), "limit": limit})
 }
 
 // LeaseTransmissionOf moves the delivery of one observation to processing, due or not.
 func LeaseTransmissionOf(tx core.App, observationID string, now time.Time) (c LeasedTransmission, err error) {
-	what := dbx.Params{"now": Instant(now), "observation": observationID}
+	what := dbx.Params{"now": FormatInstant(now), "observation": observationID}
 	var deadLetter bool
 	if err := tx.NonconcurrentDB().NewQuery(`SELECT status = 'failed' AND next_retry_at = '' FROM transmissions WHERE observation = {:observation} AND form = ''`).
 		Bind(what).Row(&deadLetter); err != nil {
@@ -141,7 +141,7 @@ func LeaseTransmissionOf(tx core.App, observationID string, now time.Time) (c Le
 	}
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'processing', waits_for = '', claimed_at = {:now}, updated_at = {:now}
 		WHERE observation = {:observation} AND form = '' AND status IN ('pending', 'failed')
-		RETURNING ` + claimed).Bind(what).One(&c)
+		RETURNING ` + leasedColumns).Bind(what).One(&c)
 	c.Requested, c.WasDeadLetter = true, deadLetter
 	return c, wrap(err, "claim transmission")
 }
@@ -156,8 +156,9 @@ type FinishedTransmission struct {
 	EMRID, SentHash                              string // "" keeps the stored value
 }
 
-// FinishTransmission stores the result of a delivery and of its observation; held is false if the claim has expired. If a change arrived
-// during the delivery, it is queued again and again is true.
+// FinishTransmission stores the result of a delivery and of its observation; held is false if the
+// lease has expired. If the reading changed during the delivery, it is queued again and again is
+// true.
 func FinishTransmission(tx core.App, c LeasedTransmission, s FinishedTransmission, startedAt, now time.Time) (held, again bool, err error) {
 	var status string
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions
@@ -170,8 +171,8 @@ func FinishTransmission(tx core.App, c LeasedTransmission, s FinishedTransmissio
 			sent_hash = CASE WHEN {:hash} = '' THEN sent_hash ELSE {:hash} END
 		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed}
 		RETURNING status`).Bind(dbx.Params{
-		"id": c.ID, "claimed": c.ClaimedAt, "followed": c.Corrections, "status": s.Status, "keep": s.SameReason, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
-		"next": Instant(s.NextRetryAt), "attempts": s.Attempts, "ambiguous": s.Ambiguous, "line": s.WaitsForEMR, "now": Instant(now), "started": Instant(startedAt),
+		"id": c.ID, "claimed": c.LeasedAt, "followed": c.Corrections, "status": s.Status, "keep": s.SameReason, "code": s.ErrorCode, "message": s.ErrorMessage, "diagnostics": s.Diagnostics,
+		"next": FormatInstant(s.NextRetryAt), "attempts": s.Attempts, "ambiguous": s.Ambiguous, "line": s.WaitsForEMR, "now": FormatInstant(now), "started": FormatInstant(startedAt),
 		"emr": s.EMRID, "hash": s.SentHash,
 	}).Row(&status)
 	if IsNotFound(err) {
@@ -184,7 +185,7 @@ func FinishTransmission(tx core.App, c LeasedTransmission, s FinishedTransmissio
 	if c.Form != FormReading {
 		return true, again, nil
 	}
-	return true, again, SetFHIRStatus(tx, c.ObservationID, status, s.EMRID, Instant(now))
+	return true, again, SetFHIRStatus(tx, c.ObservationID, status, s.EMRID, FormatInstant(now))
 }
 
 // RecoverTransmissions makes deliveries in processing, except the named ones, pending and ambiguous, and returns their observations.
@@ -192,19 +193,19 @@ func RecoverTransmissions(tx core.App, but []string, now time.Time) ([]string, e
 	return queryColumn[string](tx, "recover transmissions", `UPDATE transmissions
 		SET status = 'pending', ambiguous = TRUE, claimed_at = '', next_retry_at = '', updated_at = {:now}
 		WHERE status = 'processing' AND id NOT IN (SELECT value FROM json_each({:but}))
-		RETURNING CASE form WHEN '' THEN observation ELSE '' END`, dbx.Params{"now": Instant(now), "but": jsonList(but)})
+		RETURNING CASE form WHEN '' THEN observation ELSE '' END`, dbx.Params{"now": FormatInstant(now), "but": jsonList(but)})
 }
 
 // LeasedBefore lists deliveries in processing since before a time.
 func LeasedBefore(app core.App, before time.Time) ([]LeasedTransmission, error) {
-	return queryAll[LeasedTransmission](app, "find stuck transmissions", `SELECT `+strings.Replace(claimed, "ambiguous", "TRUE AS ambiguous", 1)+`
-		FROM transmissions WHERE status = 'processing' AND claimed_at <= {:before} ORDER BY claimed_at`, dbx.Params{"before": Instant(before)})
+	return queryAll[LeasedTransmission](app, "find stuck transmissions", `SELECT `+strings.Replace(leasedColumns, "ambiguous", "TRUE AS ambiguous", 1)+`
+		FROM transmissions WHERE status = 'processing' AND claimed_at <= {:before} ORDER BY claimed_at`, dbx.Params{"before": FormatInstant(before)})
 }
 
 // RequeueTransmission queues the delivery of an observation and the failed ones of its other forms; false if there is none.
 func RequeueTransmission(tx core.App, observationID string, now time.Time) (found bool, err error) {
 	n, err := updateCounted(tx, "queue transmission again", Transmissions, dbx.Params{
-		"status": FHIRPending, "error_code": "", "error_message": "", "diagnostics": "", "next_retry_at": "", "updated_at": Instant(now),
+		"status": FHIRPending, "error_code": "", "error_message": "", "diagnostics": "", "next_retry_at": "", "updated_at": FormatInstant(now),
 	}, dbx.NewExp("observation = {:observation} AND (form = '' OR status = 'failed')", dbx.Params{"observation": observationID}))
 	return n > 0, err
 }
@@ -247,7 +248,7 @@ func AttemptsOfTransmission(app core.App, transmissionID string) ([]Transmission
 func DueTransmissions(app core.App, now time.Time) (int, error) {
 	return queryValue[int](app, "count due transmissions", `SELECT (SELECT COUNT(*) FROM transmissions WHERE `+duePending+`)
 		+ (SELECT COUNT(*) FROM transmissions WHERE `+waitingFor+`'turn')
-		+ (SELECT COUNT(*) FROM transmissions WHERE `+retryScheduled+` AND next_retry_at <= {:now})`, dbx.Params{"now": Instant(now)})
+		+ (SELECT COUNT(*) FROM transmissions WHERE `+retryScheduled+` AND next_retry_at <= {:now})`, dbx.Params{"now": FormatInstant(now)})
 }
 
 // TransmissionBacklog counts deliveries by state: pending, in processing, and failed with a scheduled retry. Deliveries that wait for the EMR
@@ -268,7 +269,7 @@ func TransmissionsSince(app core.App, since time.Time) (transmitted, failed int,
 		(SELECT COUNT(*) FROM transmissions WHERE status = 'transmitted' AND last_attempted_at >= {:since}),
 		(SELECT COUNT(*) FROM transmissions WHERE status = 'failed' AND waits_for = '' AND error_code != '`+NeverSent+`' AND last_attempted_at >= {:since}),
 		(SELECT COALESCE(MAX(last_attempted_at), '') FROM transmissions WHERE status = 'transmitted')`).
-		Bind(dbx.Params{"since": Instant(since)}).Row(&transmitted, &failed, &at)
+		Bind(dbx.Params{"since": FormatInstant(since)}).Row(&transmitted, &failed, &at)
 	return transmitted, failed, ParseInstant(at), wrap(err, "count deliveries")
 }
 
@@ -284,13 +285,13 @@ func OldestPendingTransmission(app core.App) (time.Time, error) {
 	return ParseInstant(at), err
 }
 
-// Inflight is the delivery state of an observation.
-type Inflight struct {
+// ObservationDelivery is the delivery state of an observation.
+type ObservationDelivery struct {
 	Kind    string `db:"observation_type"`
 	Patient string `db:"patient"`
 	Status  string `db:"fhir_status"`
 	Version int    `db:"fhir_version"`
-	// Withdrawn: the reading was entered in error.
+	// Retracted: the reading was entered in error.
 	Retracted bool `db:"retracted"`
 	// Suspect: the reading may be another person's.
 	Suspect bool `db:"suspect"`
@@ -298,8 +299,8 @@ type Inflight struct {
 	HasCopy bool `db:"copied"`
 }
 
-// FindInflight returns the delivery state of an observation.
-func FindInflight(tx core.App, observationID string) (o Inflight, err error) {
+// FindObservationDelivery returns the delivery state of an observation.
+func FindObservationDelivery(tx core.App, observationID string) (o ObservationDelivery, err error) {
 	err = tx.DB().NewQuery(`SELECT observation_type, patient, fhir_status, fhir_version, status = 'entered_in_error' AS retracted, status = 'suspect' AS suspect,
 			EXISTS (SELECT 1 FROM transmissions t WHERE t.observation = observations.id AND t.form = '' AND t.corrections > 0
 				AND (t.ambiguous OR t.emr_resource_id != '')) AS copied
@@ -310,7 +311,7 @@ func FindInflight(tx core.App, observationID string) (o Inflight, err error) {
 // MarkTransformed stores the version of an observation's FHIR form and queues it.
 func MarkTransformed(tx core.App, observationID string, version int, now time.Time) error {
 	return update(tx, "mark transformed", Observations, dbx.Params{
-		"fhir_status": FHIRPending, "fhir_version": version, "transformed_at": Instant(now), "transform_error": "", "updated_at": Instant(now),
+		"fhir_status": FHIRPending, "fhir_version": version, "transformed_at": FormatInstant(now), "transform_error": "", "updated_at": FormatInstant(now),
 	}, dbx.HashExp{"id": observationID})
 }
 

@@ -14,7 +14,7 @@ type TriageScore struct{ core.BaseRecordProxy }
 func NewTriageScore(app core.App, patientID, level, oldest string, now time.Time) (*TriageScore, error) {
 	return newRecord[TriageScore](app, TriageScores, map[string]any{
 		"patient": patientID, "listed": true, "risk_level": level, "risk_factors": []string{}, "latest_vitals": map[string]any{},
-		"oldest_unacknowledged_at": oldest, "enrolled_at": Instant(now), "scored_at": Instant(now),
+		"oldest_unacknowledged_at": oldest, "enrolled_at": FormatInstant(now), "scored_at": FormatInstant(now),
 	})
 }
 
@@ -26,7 +26,7 @@ func FindTriageScore(app core.App, patientID string) (*TriageScore, error) {
 // SetReviewed stores a review of a patient.
 func SetReviewed(tx core.App, patientID, by string, now time.Time) error {
 	return exec(tx, "store review", `UPDATE triage_scores SET last_reviewed_at = {:at}, last_reviewed_by = {:by} WHERE patient = {:patient}`,
-		dbx.Params{"at": Instant(now), "by": by, "patient": patientID})
+		dbx.Params{"at": FormatInstant(now), "by": by, "patient": patientID})
 }
 
 // SetLatestVitals stores the summary of a patient's latest readings.
@@ -42,7 +42,7 @@ func HasOutdatedScores(app core.App) (outdated bool, err error) {
 
 // SetTriageScored marks all scores as current.
 func SetTriageScored(tx core.App, now time.Time) error {
-	return exec(tx, "mark scores as current", `UPDATE triage_scores SET scored_at = {:now} WHERE scored_at = ''`, dbx.Params{"now": Instant(now)})
+	return exec(tx, "mark scores as current", `UPDATE triage_scores SET scored_at = {:now} WHERE scored_at = ''`, dbx.Params{"now": FormatInstant(now)})
 }
 
 // Listed reports whether the patient is on the list; archived and deleted ones are not.
@@ -78,7 +78,7 @@ func listed(careTeamOf string) Conditions {
 
 // CountReviewed counts the listed patients reviewed since a time.
 func CountReviewed(app core.App, careTeamOf string, since time.Time) (int, error) {
-	return append(listed(careTeamOf), dbx.NewExp("last_reviewed_at >= {:since}", dbx.Params{"since": Instant(since)})).Count(app, TriageScores)
+	return append(listed(careTeamOf), dbx.NewExp("last_reviewed_at >= {:since}", dbx.Params{"since": FormatInstant(since)})).Count(app, TriageScores)
 }
 
 // CountListed counts the listed patients of all care teams, narrowed by arguments that are not nil. It sums at most sixteen rows.

@@ -20,7 +20,7 @@ type UnconfirmedTransmission struct {
 
 // UnconfirmedTransmissions returns up to limit unconfirmed deliveries, least recently reconciled first.
 func UnconfirmedTransmissions(app core.App, limit int) ([]UnconfirmedTransmission, error) {
-	return queryAll[UnconfirmedTransmission](app, "find unconfirmed transmissions", `SELECT `+claimed+`, last_attempted_at, updated_at
+	return queryAll[UnconfirmedTransmission](app, "find unconfirmed transmissions", `SELECT `+leasedColumns+`, last_attempted_at, updated_at
 		FROM transmissions WHERE `+unconfirmed+` ORDER BY updated_at LIMIT +{:limit}`, dbx.Params{"limit": limit})
 }
 
@@ -45,11 +45,11 @@ func StoreReconcileResult(tx core.App, d UnconfirmedTransmission, c ReconcileRes
 	if err != nil || n == 0 || c.Status == "" || d.Form != FormReading {
 		return n > 0, err
 	}
-	return true, SetFHIRStatus(tx, d.ObservationID, c.Status, c.EMRID, Instant(now))
+	return true, SetFHIRStatus(tx, d.ObservationID, c.Status, c.EMRID, FormatInstant(now))
 }
 
 func reconcileColumns(c ReconcileResult, now time.Time) dbx.Params {
-	set := dbx.Params{"updated_at": Instant(now)}
+	set := dbx.Params{"updated_at": FormatInstant(now)}
 	if c.Resolved {
 		set["ambiguous"] = false
 	}

@@ -18,14 +18,15 @@ const waitingFor = `waits_for != '' AND waits_for = `
 
 const patientIsLinked = `EXISTS (SELECT 1 FROM patients p WHERE p.id = transmissions.patient AND p.external_id != '')`
 
-// WaitForLink returns a claimed delivery without an attempt: it waits until the EMR has the patient. If the EMR has it already, the delivery
-// is due again and linked is true. held is as in [FinishTransmission].
+// WaitForLink ends a lease without counting an attempt: the delivery waits until the patient is
+// linked. If the patient is linked already, it is due again and linked is true. held is as in
+// [FinishTransmission].
 func WaitForLink(tx core.App, c LeasedTransmission, now time.Time) (held, linked bool, err error) {
 	var waits string
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE transmissions SET status = 'pending', claimed_at = '', updated_at = {:now}, next_retry_at = '',
 			error_code = '', error_message = '', diagnostics = '', waits_for = CASE WHEN ` + patientIsLinked + ` THEN '' ELSE 'link' END
 		WHERE id = {:id} AND status = 'processing' AND claimed_at = {:claimed} RETURNING waits_for`).
-		Bind(dbx.Params{"id": c.ID, "claimed": c.ClaimedAt, "now": Instant(now)}).Row(&waits)
+		Bind(dbx.Params{"id": c.ID, "claimed": c.LeasedAt, "now": FormatInstant(now)}).Row(&waits)
 	if IsNotFound(err) {
 		return false, false, nil
 	}
@@ -33,7 +34,7 @@ func WaitForLink(tx core.App, c LeasedTransmission, now time.Time) (held, linked
 		return false, false, wrap(err, "wait for link")
 	}
 	if c.Form == FormReading {
-		err = SetFHIRStatus(tx, c.ObservationID, FHIRPending, "", Instant(now))
+		err = SetFHIRStatus(tx, c.ObservationID, FHIRPending, "", FormatInstant(now))
 	}
 	return true, waits == "", err
 }
@@ -46,7 +47,7 @@ func MarkWaitingForLink(tx core.App, c LeasedTransmission, now time.Time) (linke
 	if err != nil || n > 0 {
 		return false, err
 	}
-	return true, requeue(tx, "id = {:id}", dbx.Params{"id": c.ID, "now": Instant(now)})
+	return true, requeue(tx, "id = {:id}", dbx.Params{"id": c.ID, "now": FormatInstant(now)})
 }
 
 // ReleaseLinked queues, by time of measurement, all deliveries that waited for the EMR to have a patient, and those that the EMR rejected
@@ -55,7 +56,7 @@ func ReleaseLinked(tx core.App, patientID string, now time.Time) error {
 	err := requeue(tx, `patient = {:patient} AND (waits_for = 'link' AND status IN ('pending', 'failed')
 		OR status = 'failed' AND error_code IN ('patient_not_found', 'patient_merged') AND corrections = 0 AND emr_resource_id = ''
 			AND NOT EXISTS (SELECT 1 FROM observations o WHERE o.id = transmissions.observation AND o.status IN ('entered_in_error', 'suspect')))`,
-		dbx.Params{"patient": patientID, "now": Instant(now)})
+		dbx.Params{"patient": patientID, "now": FormatInstant(now)})
 	if err == nil {
 		_, err = ReleaseNextTurn(tx, patientID)
 	}

@@ -168,7 +168,7 @@ func (u *User) SetTOTPPending(p TOTPPending) {
 	replaceSealed(u.ProxyRecord(), "totp_pending_secret", p.Secret)
 	replaceSealed(u.ProxyRecord(), "totp_pending_codes", strings.Join(p.CodeHashes, " "))
 	u.Set("totp_pending_failures", p.Failures)
-	u.Set("totp_pending_until", Instant(p.Until))
+	u.Set("totp_pending_until", FormatInstant(p.Until))
 }
 
 // SetTwoFactor enables the second factor with a new secret, or disables it with "".
@@ -182,13 +182,13 @@ func (u *User) SetActive(active bool)           { u.Set("is_active", active) }
 func (u *User) SetMustChangePassword(must bool) { u.Set("must_change_password", must) }
 func (u *User) SetTOTPLastStep(step int64)      { u.Set("totp_last_step", step) }
 func (u *User) SetTimeZone(name string)         { u.Set(UserTimeZone, name) }
-func (u *User) SetUpdatedAt(at time.Time)       { u.Set(ColumnUpdatedAt, Instant(at)) }
+func (u *User) SetUpdatedAt(at time.Time)       { u.Set(ColumnUpdatedAt, FormatInstant(at)) }
 
 func (u *User) LastLoginAt() time.Time { return instantOf(u, "last_login_at") } // zero before the first sign-in
 
 // SetSignedIn records a completed sign-in. It writes only these columns, so it never reverts a concurrent change.
 func SetSignedIn(app core.App, userID string, totpStep int64, now time.Time) error {
-	return exec(app, "record sign-in", `UPDATE users SET last_login_at = {:now}, totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`, dbx.Params{"now": Instant(now), "step": totpStep, "id": userID})
+	return exec(app, "record sign-in", `UPDATE users SET last_login_at = {:now}, totp_last_step = MAX(totp_last_step, {:step}) WHERE id = {:id}`, dbx.Params{"now": FormatInstant(now), "step": totpStep, "id": userID})
 }
 
 // UserRelation is a user's relation to a patient or an escalation, as a condition on a user.
@@ -212,8 +212,8 @@ func ActiveUsers(app core.App, roles []string, relation UserRelation, to string)
 	return activeUsers(app, where)
 }
 
-// ActiveUser returns the user, if active.
-func ActiveUser(app core.App, id string) ([]string, error) {
+// ActiveUserIDs returns the user, if active.
+func ActiveUserIDs(app core.App, id string) ([]string, error) {
 	return activeUsers(app, Conditions{dbx.HashExp{"id": id}})
 }
 

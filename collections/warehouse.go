@@ -139,7 +139,7 @@ func (t *WarehouseTable) Hours(app core.App, since time.Time) ([]time.Time, erro
 		changed = "'9999'"
 	}
 	found, err := queryColumn[string](app, "find changed hours of "+t.Name, fmt.Sprintf(`SELECT DISTINCT substr(created_at, 1, 13) FROM %s
-		WHERE created_at != '' AND %s >= {:since}`, t.table, changed), dbx.Params{"since": Instant(since)})
+		WHERE created_at != '' AND %s >= {:since}`, t.table, changed), dbx.Params{"since": FormatInstant(since)})
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (t *WarehouseTable) Page(app core.App, from, to time.Time, after WarehouseR
 	rows, err := app.ConcurrentDB().NewQuery(fmt.Sprintf(`SELECT id, created_at, %s FROM %s
 		WHERE created_at >= {:from} AND created_at < {:to} AND (created_at, id) > ({:at}, {:id}) ORDER BY created_at, id LIMIT +{:limit}`,
 		strings.Join(selected, ", "), t.table)).
-		Bind(dbx.Params{"from": Instant(from), "to": Instant(to), "at": after.CreatedAt, "id": after.ID, "limit": limit}).Rows()
+		Bind(dbx.Params{"from": FormatInstant(from), "to": FormatInstant(to), "at": after.CreatedAt, "id": after.ID, "limit": limit}).Rows()
 	if err != nil {
 		return nil, wrap(err, "read %s", t.Name)
 	}

@@ -47,7 +47,7 @@ func QueueWebhookDelivery(tx core.App, d WebhookDelivery, now time.Time) error {
 			EXISTS (SELECT 1 FROM webhook_deliveries WHERE webhook = {:webhook} AND queue = {:queue} AND status = 'pending'), {:now}, {:occurred}, {:now})
 		ON CONFLICT DO NOTHING`, dbx.Params{
 		"id": NewUUID(), "webhook": d.Webhook, "seq": d.Seq, "event": d.Event, "record": d.Record, "patient": d.Patient, "queue": d.Queue,
-		"occurred": d.Occurred, "now": Instant(now),
+		"occurred": d.Occurred, "now": FormatInstant(now),
 	})
 }
 
@@ -64,13 +64,13 @@ func StoreWebhookTest(tx core.App, d WebhookDelivery) error {
 func WebhookDeliveriesDue(app core.App, webhook string, now time.Time, limit int) ([]WebhookDelivery, error) {
 	return queryAll[WebhookDelivery](app, "find due deliveries", `SELECT `+webhookDelivery+` FROM webhook_deliveries
 		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at <= {:now} ORDER BY due_at, seq LIMIT +{:limit}`,
-		dbx.Params{"webhook": webhook, "now": Instant(now), "limit": limit})
+		dbx.Params{"webhook": webhook, "now": FormatInstant(now), "limit": limit})
 }
 
 // NextWebhookDelivery returns when a webhook's next delivery after a time is due, or zero.
 func NextWebhookDelivery(app core.App, webhook string, now time.Time) (time.Time, error) {
 	at, err := queryValue[string](app, "find the next delivery", `SELECT COALESCE(MIN(due_at), '') FROM webhook_deliveries
-		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at > {:now}`, dbx.Params{"webhook": webhook, "now": Instant(now)})
+		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at > {:now}`, dbx.Params{"webhook": webhook, "now": FormatInstant(now)})
 	return ParseInstant(at), err
 }
 
@@ -86,13 +86,13 @@ type WebhookAttemptResult struct {
 func StoreWebhookResult(tx core.App, d WebhookDelivery, e WebhookAttemptResult) error {
 	delivered := ""
 	if e.Status == WebhookDelivered {
-		delivered = Instant(e.Ended)
+		delivered = FormatInstant(e.Ended)
 	}
 	err := exec(tx, "store delivery result", `UPDATE webhook_deliveries SET status = {:status}, error = {:error}, status_code = {:code}, due_at = {:due},
 			attempts = attempts + 1, last_attempt_at = {:started}, delivered_at = {:delivered},
 			first_attempt_at = CASE WHEN first_attempt_at = '' THEN {:started} ELSE first_attempt_at END WHERE id = {:id} AND status = 'pending'`,
 		dbx.Params{
-			"id": d.ID, "status": e.Status, "error": e.Error, "code": e.Code, "due": Instant(e.DueAt), "started": Instant(e.StartedAt), "delivered": delivered,
+			"id": d.ID, "status": e.Status, "error": e.Error, "code": e.Code, "due": FormatInstant(e.DueAt), "started": FormatInstant(e.StartedAt), "delivered": delivered,
 		})
 	if err != nil || e.Status == WebhookPending {
 		return err
@@ -112,7 +112,7 @@ func orderQueue(tx core.App, webhook, queue string) error {
 // RequeueWebhookDelivery makes a delivery due now, with a full retry budget.
 func RequeueWebhookDelivery(tx core.App, d WebhookDelivery, now time.Time) error {
 	err := exec(tx, "requeue delivery", `UPDATE webhook_deliveries SET status = 'pending', due_at = {:now}, spent = attempts, delivered_at = '' WHERE id = {:id}`,
-		dbx.Params{"id": d.ID, "now": Instant(now)})
+		dbx.Params{"id": d.ID, "now": FormatInstant(now)})
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func RequeueFailedWebhookDeliveries(tx core.App, webhook, since string, asNew bo
 			spent = CASE WHEN {:asNew} THEN attempts ELSE attempts - {:retries} END, first_attempt_at = CASE WHEN {:asNew} THEN '' ELSE first_attempt_at END
 		WHERE id IN (SELECT id FROM webhook_deliveries WHERE webhook = {:webhook} AND status = 'failed' AND seq > 0 AND first_attempt_at >= {:since} LIMIT +{:limit})
 		RETURNING queue`, dbx.Params{
-		"webhook": webhook, "since": since, "asNew": asNew, "retries": retries, "now": Instant(now), "limit": limit,
+		"webhook": webhook, "since": since, "asNew": asNew, "retries": retries, "now": FormatInstant(now), "limit": limit,
 	})
 	if err != nil {
 		return 0, err
@@ -143,13 +143,13 @@ func RequeueFailedWebhookDeliveries(tx core.App, webhook, since string, asNew bo
 func ExpediteWebhookDeliveries(tx core.App, webhook, since string, now time.Time) error {
 	return exec(tx, "expedite deliveries", `UPDATE webhook_deliveries SET due_at = {:now}
 		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND due_at > {:now} AND first_attempt_at >= {:since}`,
-		dbx.Params{"webhook": webhook, "since": since, "now": Instant(now)})
+		dbx.Params{"webhook": webhook, "since": since, "now": FormatInstant(now)})
 }
 
 // RestartWebhookDeliveries makes a webhook's pending retries due now, as if they had never been sent.
 func RestartWebhookDeliveries(tx core.App, webhook string, now time.Time) error {
 	return exec(tx, "restart deliveries", `UPDATE webhook_deliveries SET due_at = {:now}, spent = attempts, first_attempt_at = ''
-		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND attempts > 0`, dbx.Params{"webhook": webhook, "now": Instant(now)})
+		WHERE webhook = {:webhook} AND status = 'pending' AND waits = FALSE AND attempts > 0`, dbx.Params{"webhook": webhook, "now": FormatInstant(now)})
 }
 
 // RemoveWebhookOrphans deletes up to limit deliveries of deleted webhooks and returns their number.

@@ -28,14 +28,14 @@ type WebhookValues struct {
 
 func (v WebhookValues) columns(now time.Time) map[string]any {
 	return map[string]any{
-		"url": v.URL, "events": nonNilCopy(v.Events), "include_values": v.IncludeValues, "active": v.Active, ColumnUpdatedAt: Instant(now),
+		"url": v.URL, "events": nonNilCopy(v.Events), "include_values": v.IncludeValues, "active": v.Active, ColumnUpdatedAt: FormatInstant(now),
 	}
 }
 
 // CreateWebhook stores a webhook, which is notified of changes after a position.
 func CreateWebhook(tx core.App, v WebhookValues, secret string, position int64, now time.Time) (*Webhook, error) {
 	values := v.columns(now)
-	values["secret"], values["position"], values[ColumnCreatedAt], values["client"] = secret, position, Instant(now), v.ClientID
+	values["secret"], values["position"], values[ColumnCreatedAt], values["client"] = secret, position, FormatInstant(now), v.ClientID
 	webhook, err := newRecord[Webhook](tx, Webhooks, nil)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func PageOfWebhooks(app core.App, clientID string, offset, limit int) ([]*Webhoo
 
 // DisableWebhooksOfClient disables the webhooks that a client made.
 func DisableWebhooksOfClient(tx core.App, clientID string, now time.Time) error {
-	return update(tx, "disable webhooks of a client", Webhooks, dbx.Params{"active": false, "off_because": WebhookClient, ColumnUpdatedAt: Instant(now)},
+	return update(tx, "disable webhooks of a client", Webhooks, dbx.Params{"active": false, "off_because": WebhookClient, ColumnUpdatedAt: FormatInstant(now)},
 		dbx.HashExp{"client": clientID, "active": true})
 }
 
@@ -91,9 +91,9 @@ func ChangeWebhook(tx core.App, w *Webhook, v WebhookValues, position int64, now
 // ReplaceWebhookSecret replaces the secret of a webhook. The previous one also signs until a time.
 func ReplaceWebhookSecret(tx core.App, w *Webhook, secret string, until, now time.Time) error {
 	w.Set("previous_secret", w.Secret())
-	w.Set("previous_until", Instant(until))
+	w.Set("previous_until", FormatInstant(until))
 	w.Set("secret", secret)
-	w.Set(ColumnUpdatedAt, Instant(now))
+	w.Set(ColumnUpdatedAt, FormatInstant(now))
 	return wrap(tx.Save(w), "replace the webhook's secret")
 }
 
@@ -157,7 +157,7 @@ func RecordWebhookSuccess(tx core.App, id string, longAgo, now time.Time) error 
 	return exec(tx, "record webhook success", `UPDATE webhooks SET last_delivered_at = {:now}, paused_until = '',
 			again_since = CASE WHEN failing_since != '' AND failing_since <= {:long} AND (again_since = '' OR failing_since < again_since) THEN failing_since ELSE again_since END,
 			failing_since = '' WHERE id = {:id} AND (failing_since != '' OR paused_until != '' OR last_delivered_at < {:stale})`,
-		dbx.Params{"id": id, "now": Instant(now), "long": Instant(longAgo), "stale": Instant(now.Add(-time.Minute))})
+		dbx.Params{"id": id, "now": FormatInstant(now), "long": FormatInstant(longAgo), "stale": FormatInstant(now.Add(-time.Minute))})
 }
 
 // RecordWebhookFailure records a failed delivery, and until when the receiver requests a pause; zero for no pause.
@@ -165,19 +165,19 @@ func RecordWebhookFailure(tx core.App, id string, began, pausedUntil time.Time) 
 	return exec(tx, "record webhook failure", `UPDATE webhooks SET
 			failing_since = CASE WHEN failing_since = '' OR failing_since > {:began} THEN {:began} ELSE failing_since END,
 			paused_until = CASE WHEN {:paused} > paused_until THEN {:paused} ELSE paused_until END WHERE id = {:id}`,
-		dbx.Params{"id": id, "began": Instant(began), "paused": Instant(pausedUntil)})
+		dbx.Params{"id": id, "began": FormatInstant(began), "paused": FormatInstant(pausedUntil)})
 }
 
 // DisableWebhook disables a webhook; false if it was already disabled or deleted.
 func DisableWebhook(tx core.App, id, because string, now time.Time) (disabled bool, err error) {
-	n, err := updateCounted(tx, "disable webhook", Webhooks, dbx.Params{"active": false, "off_because": because, ColumnUpdatedAt: Instant(now)},
+	n, err := updateCounted(tx, "disable webhook", Webhooks, dbx.Params{"active": false, "off_because": because, ColumnUpdatedAt: FormatInstant(now)},
 		dbx.HashExp{"id": id, "active": true})
 	return n > 0, err
 }
 
 // MarkWebhookNotified records that administrators were notified of a failing webhook.
 func MarkWebhookNotified(tx core.App, id string, now time.Time) error {
-	return update(tx, "mark webhook notified", Webhooks, dbx.Params{"told_at": Instant(now)}, dbx.HashExp{"id": id})
+	return update(tx, "mark webhook notified", Webhooks, dbx.Params{"told_at": FormatInstant(now)}, dbx.HashExp{"id": id})
 }
 
 // EndWebhookResend records that all deliveries that failed since a time are queued again.

@@ -281,7 +281,7 @@ func (w *week) until(what string, holds func() bool) {
 // awaitAnnouncements waits until all announcements are sent.
 func (w *week) awaitAnnouncements() {
 	w.t.Helper()
-	soon := collections.Instant(w.clock.Now().Add(5 * time.Minute))
+	soon := collections.FormatInstant(w.clock.Now().Add(5 * time.Minute))
 	w.until("everybody is told", func() bool {
 		return w.count(`SELECT (SELECT COUNT(*) FROM announcements WHERE told_at = '') + (SELECT COUNT(*) FROM notifications WHERE dispatched_at = '') +
 			(SELECT COUNT(*) FROM push_deliveries WHERE status = 'pending' AND next_attempt_at <= '`+soon+`') + (SELECT COUNT(*) FROM mails WHERE status = 'pending')`) == 0

@@ -132,7 +132,7 @@ func TestDashboardEscalationTransitions(t *testing.T) {
 	d.refused("PATCH", collections.Escalations, id, "interaction_minutes", object{"interaction_minutes": 10})
 	d.refused("PATCH", collections.Escalations, id, "interaction_minutes", object{"status": "resolved", "interaction_minutes": 500})
 	if _, err := d.app.DB().NewQuery("UPDATE escalations SET created_at = {:at} WHERE id = {:id}").
-		Bind(dbx.Params{"id": id, "at": collections.Instant(vigiltest.Clock.Add(-time.Hour))}).Execute(); err != nil { // the minutes must be after the opening
+		Bind(dbx.Params{"id": id, "at": collections.FormatInstant(vigiltest.Clock.Add(-time.Hour))}).Execute(); err != nil { // the minutes must be after the opening
 		t.Fatal(err)
 	}
 	d.do("PATCH", collections.Escalations, id, object{"status": "resolved", "interaction_minutes": 25})

@@ -47,7 +47,7 @@ func bound(t *testing.T) (app *tests.TestApp, woken *int) {
 
 func fresh(t *testing.T, app core.App, collection string, columns object) *core.Record {
 	t.Helper()
-	record, err := collections.New(app, collection)
+	record, err := collections.NewRecord(app, collection)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func save(t *testing.T, app core.App, collection string, columns object) *core.R
 }
 
 func weighing(kg float64) object {
-	return object{"patient": patientID, "observation_type": "weight", "weight_kg": kg, "measured_at": collections.Instant(vigiltest.Clock)}
+	return object{"patient": patientID, "observation_type": "weight", "weight_kg": kg, "measured_at": collections.FormatInstant(vigiltest.Clock)}
 }
 
 // Only superusers can use PocketBase's record routes: every rule of every collection is nil. PocketBase's own collections let an account see
@@ -210,7 +210,7 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 		}
 	}
 	columns := object{
-		"recorded_at": collections.Instant(vigiltest.Clock), "event": "patient.read", "action": "R", "outcome": "0", "actor_type": "user",
+		"recorded_at": collections.FormatInstant(vigiltest.Clock), "event": "patient.read", "action": "R", "outcome": "0", "actor_type": "user",
 		"prev_hash": strings.Repeat("0", 64), "hash": strings.Repeat("0", 64),
 	}
 	if err := app.Save(fresh(t, app, collections.AuditLog, columns)); err == nil {

@@ -85,14 +85,14 @@ const (
 
 // table lists all hooks on records.
 var table = []row{
-	{updating, collectionsWith(fullyReadable), orderUnreadable, (*hooks).refuseUnreadable},
-	{creating, []string{collections.Observations}, orderReport, (*hooks).reportRefused},
+	{updating, collectionsWith(fullyReadable), orderUnreadable, (*hooks).rejectUnreadable},
+	{creating, []string{collections.Observations}, orderReport, (*hooks).reportRejected},
 	{writing, collectionsWith(audited), orderTransaction, (*hooks).inTransaction},
 	{creating, collectionsWith(audited), orderAudit, (*hooks).auditCreate},
 	{updating, collectionsWith(audited), orderAudit, (*hooks).auditUpdate},
 	{deleting, collectionsWith(audited), orderAudit, (*hooks).auditDelete},
-	{deleting, collectionsWith(undeletable), orderRules, refuse("Records of this kind cannot be deleted.")},
-	{saving, []string{collections.AuditLog}, orderTransaction, refuse("Only the service writes the audit log.")}, // a foreign row would break the hash chain
+	{deleting, collectionsWith(undeletable), orderRules, reject("Records of this kind cannot be deleted.")},
+	{saving, []string{collections.AuditLog}, orderTransaction, reject("Only the service writes the audit log.")}, // a foreign row would break the hash chain
 
 	{creating, collections.UUIDs, orderIDs, (*hooks).setUUID},
 	{creating, collections.Numbered, orderIDs, (*hooks).setNumber},
@@ -109,16 +109,16 @@ var table = []row{
 	{deleting, []string{collections.Thresholds}, orderRules, (*hooks).deleteThresholds},
 	{saving, []string{collections.ThresholdTemplates}, orderRules, (*hooks).guardTemplate},
 	{deleting, []string{collections.ThresholdTemplates}, orderRules, (*hooks).deleteTemplate},
-	{creating, []string{collections.Alerts}, orderRules, refuseDashboard("Alerts are raised by readings and devices.")},
+	{creating, []string{collections.Alerts}, orderRules, rejectDashboard("Alerts are raised by readings and devices.")},
 	{updating, []string{collections.Alerts}, orderRules, (*hooks).guardAlert},
 	{saving, []string{collections.Escalations}, orderRules, (*hooks).guardEscalation},
 	{saving, []string{collections.DeviceAssignments}, orderRules, (*hooks).guardAssignment},
 	{creating, []string{collections.TimeEntries}, orderRules, (*hooks).keepAuthorRole},
 	{updating, []string{collections.TimeEntries}, orderRules, (*hooks).recheckTime},
-	{saving, []string{collections.PayerRates}, orderRules, refuseIf(func(r *core.Record) string { return billing.CheckRate(collections.RateOf(r)) })},
-	{saving, []string{collections.Orders}, orderRules, refuseDashboard("Orders are recorded through the API and cannot be changed.")},
-	{saving, []string{collections.FeeSchedule}, orderRules, refuseIf(func(r *core.Record) string { return billing.CheckFee(collections.FeeOf(r)) })},
-	{saving, collectionsWith(serviceOwned), orderRules, refuseDashboard("Only the service writes records of this kind.")},
+	{saving, []string{collections.PayerRates}, orderRules, rejectIf(func(r *core.Record) string { return billing.CheckRate(collections.RateOf(r)) })},
+	{saving, []string{collections.Orders}, orderRules, rejectDashboard("Orders are recorded through the API and cannot be changed.")},
+	{saving, []string{collections.FeeSchedule}, orderRules, rejectIf(func(r *core.Record) string { return billing.CheckFee(collections.FeeOf(r)) })},
+	{saving, collectionsWith(serviceOwned), orderRules, rejectDashboard("Only the service writes records of this kind.")},
 	{creating, []string{collections.Observations}, orderRules, (*hooks).createObservation},
 	{updating, []string{collections.Observations}, orderRules, (*hooks).refuseChange},
 
@@ -165,8 +165,8 @@ func (h *hooks) inTransaction(e *core.RecordEvent) error {
 	})
 }
 
-// continueIf continues the write unless there is an error.
-func continueIf(err error, e interface{ Next() error }) error {
+// continueUnless continues the write unless there is an error.
+func continueUnless(err error, e interface{ Next() error }) error {
 	if err != nil {
 		return err
 	}

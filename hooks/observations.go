@@ -20,8 +20,8 @@ func (h *hooks) createObservation(e *core.RecordEvent) error {
 	return asColumns(err)
 }
 
-// reportRefused notifies clinicians of a reading that was refused for implausible values.
-func (h *hooks) reportRefused(e *core.RecordEvent) error {
+// reportRejected notifies clinicians of a reading that was rejected for implausible values.
+func (h *hooks) reportRejected(e *core.RecordEvent) error {
 	refusal := e.Next()
 	if refusal == nil || h.ReportImplausible == nil {
 		return refusal

@@ -47,7 +47,7 @@ func (h *hooks) wakeForLinked(e *core.RecordEvent) error {
 
 // guardConsent completes a new consent and allows only the revocation of a stored one.
 func (h *hooks) guardConsent(e *core.RecordEvent) error {
-	if err := continueIf(patients.GuardConsent(e.App, e.Record, writerOf(e.Record), h.Clock()), e); err != nil {
+	if err := continueUnless(patients.GuardConsent(e.App, e.Record, writerOf(e.Record), h.Clock()), e); err != nil {
 		return err
 	}
 	return h.recheck(e, collections.PatientOf(e.Record), time.Time{})
@@ -63,7 +63,7 @@ func (h *hooks) deleteThresholds(e *core.RecordEvent) error {
 	if collections.PatientOf(e.Record) == "" {
 		return router.NewBadRequestError("The practice's thresholds cannot be deleted.", nil)
 	}
-	if err := triage.DropThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next); err != nil {
+	if err := triage.DeleteThresholds(e.App, e.Record, writerOf(e.Record), h.Clock(), e.Next); err != nil {
 		return err
 	}
 	p, err := collections.FindPatientAnyState(e.App, collections.PatientOf(e.Record))
@@ -75,10 +75,10 @@ func (h *hooks) deleteThresholds(e *core.RecordEvent) error {
 
 // guardTemplate checks a threshold template for every writer, keeps its version and sign-off, and proposes it to the patients that it fits.
 func (h *hooks) guardTemplate(e *core.RecordEvent) error {
-	if err := continueIf(templates.Guard(e.App, e.Record, h.Clock()), e); err != nil {
+	if err := continueUnless(templates.Guard(e.App, e.Record, h.Clock()), e); err != nil {
 		return err
 	}
-	return templates.Changed(e.App, e.Record, h.Clock(), h.Zone)
+	return templates.ProposeChanged(e.App, e.Record, h.Clock(), h.Zone)
 }
 
 // deleteTemplate ends the proposals of a deleted template.
@@ -86,5 +86,5 @@ func (h *hooks) deleteTemplate(e *core.RecordEvent) error {
 	if err := e.Next(); err != nil {
 		return err
 	}
-	return templates.Changed(e.App, e.Record, h.Clock(), h.Zone)
+	return templates.ProposeChanged(e.App, e.Record, h.Clock(), h.Zone)
 }

@@ -49,7 +49,7 @@ func newDashboard(t *testing.T) *dashboard {
 	if err := d.directory.Build(d.app); err != nil {
 		t.Fatal(err)
 	}
-	superuser, err := collections.New(d.app, core.CollectionNameSuperusers)
+	superuser, err := collections.NewRecord(d.app, core.CollectionNameSuperusers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -81,7 +81,7 @@ func (h *hooks) subscribe(e *core.RealtimeSubscribeRequestEvent) error {
 		ResourceType: audit.ResourceTopic, ResourceID: topic,
 	}, now)
 	h.refundOpening(e)
-	return continueIf(err, e)
+	return continueUnless(err, e)
 }
 
 // subscribeSuperuser allows a superuser all topics until the token expires; the dashboard then reconnects with its next token.
@@ -132,7 +132,7 @@ func addressOf(e *core.RequestEvent) string {
 // subscriber returns the rate-limit key of a subscription: the user, or the address without a valid token.
 func (h *hooks) subscriber(e *core.RequestEvent, now time.Time) string {
 	if h.Auth != nil {
-		if caller, err := h.Auth.Check(e.App, accessToken(e.Request), now); err == nil {
+		if caller, err := h.Auth.AuthenticatePassively(e.App, accessToken(e.Request), now); err == nil {
 			return caller.RecordID
 		}
 	}

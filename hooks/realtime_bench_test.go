@@ -103,7 +103,7 @@ func sendAll(b *testing.B, writer *ingest.Writer, patients []string) {
 
 func (s *station) enrol() string {
 	s.t.Helper()
-	record, err := collections.New(s.app, collections.Patients)
+	record, err := collections.NewRecord(s.app, collections.Patients)
 	if err != nil {
 		s.t.Fatal(err)
 	}

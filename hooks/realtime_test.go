@@ -51,7 +51,7 @@ func newStation(t testing.TB, requests int, views realtime.Views) *station {
 	s := &station{t: t, app: vigiltest.NewApp(t), readings: ingest.NewReadingStore(ingest.Rules{PracticeZone: time.UTC})}
 	authority := auth.New(vigiltest.Sealer(), auth.Options{})
 	s.publisher = realtime.NewPublisher(realtime.Options{
-		Views: views, Check: authority.Check, Zone: time.UTC, Clock: time.Now, Log: slog.New(slog.DiscardHandler),
+		Views: views, Authenticate: authority.AuthenticatePassively, Zone: time.UTC, Clock: time.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	engines := hooks.Engines{
 		ReadingStore: s.readings, Directory: patients.NewDirectory(), Zone: time.UTC, Clock: time.Now, EvictUser: func(string) {},

@@ -55,16 +55,16 @@ func (h *hooks) setNumber(e *core.RecordEvent) error {
 	if err == nil && !taken {
 		e.Record.Id, err = collections.NextID(e.App, name)
 	}
-	return continueIf(err, e)
+	return continueUnless(err, e)
 }
 
-// refuse rejects the write with a sentence. The dashboard shows only API errors; for any other error it would blame relations.
-func refuse(sentence string) func(*hooks, *core.RecordEvent) error {
+// reject rejects the write with a message as an API error, the only kind that the dashboard shows.
+func reject(sentence string) func(*hooks, *core.RecordEvent) error {
 	return func(*hooks, *core.RecordEvent) error { return router.NewBadRequestError(sentence, nil) }
 }
 
-// refuseDashboard is refuse for the dashboard only.
-func refuseDashboard(sentence string) func(*hooks, *core.RecordEvent) error {
+// rejectDashboard is refuse for the dashboard only.
+func rejectDashboard(sentence string) func(*hooks, *core.RecordEvent) error {
 	return func(_ *hooks, e *core.RecordEvent) error {
 		if fromDashboard(e.Record) {
 			return router.NewBadRequestError(sentence, nil)
@@ -73,8 +73,8 @@ func refuseDashboard(sentence string) func(*hooks, *core.RecordEvent) error {
 	}
 }
 
-// refuseIf rejects the write with the problem of the record, as the API would: entries take their amounts from rates and fees, and keep them.
-func refuseIf(problemOf func(*core.Record) string) func(*hooks, *core.RecordEvent) error {
+// rejectIf rejects the write with the problem of the record, as the API would: entries take their amounts from rates and fees, and keep them.
+func rejectIf(problemOf func(*core.Record) string) func(*hooks, *core.RecordEvent) error {
 	return func(_ *hooks, e *core.RecordEvent) error {
 		if problem := problemOf(e.Record); problem != "" {
 			return router.NewBadRequestError(problem, nil)
@@ -85,7 +85,7 @@ func refuseIf(problemOf func(*core.Record) string) func(*hooks, *core.RecordEven
 
 // check calls the guard of an engine before the write, for every writer.
 func check(guard func(core.App, *core.Record, time.Time) error) func(*hooks, *core.RecordEvent) error {
-	return func(h *hooks, e *core.RecordEvent) error { return continueIf(guard(e.App, e.Record, h.Clock()), e) }
+	return func(h *hooks, e *core.RecordEvent) error { return continueUnless(guard(e.App, e.Record, h.Clock()), e) }
 }
 
 // Handlers after a commit only notify a worker or a cache and never fail: the row is stored, and the worker's sweep finds what a lost wake-up

@@ -20,8 +20,8 @@ const superuserAddresses = "superuserIPs"
 
 const settingsRefused = "This setting comes from the service's own settings. Only the addresses of superusers change here."
 
-// guardSettings refuses changes of PocketBase's settings, and audits changes and attempts by section name only, because values may be secret.
-// It also refuses PocketBase's own backup, an unencrypted zip of all data.
+// guardSettings rejects changes of PocketBase's settings. Changes and attempts are audited by
+// section name only, because values may be secret. PocketBase's unencrypted backup is rejected too.
 func guardSettings(app core.App, h *hooks) {
 	app.OnSettingsUpdateRequest().BindFunc(h.guardSettings)
 	app.OnBackupCreate().BindFunc(func(*core.BackupEvent) error { return errBackup })
@@ -37,7 +37,7 @@ func (h *hooks) guardSettings(e *core.SettingsUpdateRequestEvent) error {
 	}
 	changes := audit.Changes{"sections": {New: sections}}
 	if slices.ContainsFunc(sections, func(name string) bool { return name != superuserAddresses }) {
-		return h.refuseAttempt(e.RequestEvent, audit.SettingsRefused, "PocketBase", changes, settingsRefused)
+		return h.auditAndReject(e.RequestEvent, audit.SettingsRefused, "PocketBase", changes, settingsRefused)
 	}
 	if len(sections) == 0 {
 		return e.Next()
@@ -46,7 +46,7 @@ func (h *hooks) guardSettings(e *core.SettingsUpdateRequestEvent) error {
 	err = audit.Append(e.App, audit.Entry{
 		Event: audit.SettingsUpdate, Actor: requester(e.RequestEvent), ResourceType: audit.ResourceSettings, ResourceID: "PocketBase", Changes: changes,
 	}, h.Clock())
-	return continueIf(err, e)
+	return continueUnless(err, e)
 }
 
 // changedSections returns the names of the sections that differ, including their secrets.
@@ -91,14 +91,14 @@ func sections(s *core.Settings) (map[string]json.RawMessage, error) {
 // schemaRefused is the message for a refused schema change.
 const schemaRefused = "Collections, their fields and their rules belong to the program and change with its version only."
 
-// guardSchema refuses every change of a collection through PocketBase's API: a single rule that is not nil would publish patients until the
-// next check. The attempt is audited. Source: docs/decisions/security.md, "Schema drift".
+// guardSchema rejects and audits every schema change through PocketBase's API: one non-nil rule
+// would publish patients until the next check. Source: docs/decisions/security.md, "Schema drift".
 func guardSchema(app core.App, h *hooks) {
 	app.OnCollectionCreateRequest().BindFunc(h.refuseCollection)
 	app.OnCollectionUpdateRequest().BindFunc(h.refuseCollection)
 	app.OnCollectionDeleteRequest().BindFunc(h.refuseCollection)
 	app.OnCollectionsImportRequest().BindFunc(func(e *core.CollectionsImportRequestEvent) error {
-		return h.refuseAttempt(e.RequestEvent, audit.RulesRefused, "", audit.Changes{"import": {New: len(e.CollectionsData)}}, schemaRefused)
+		return h.auditAndReject(e.RequestEvent, audit.RulesRefused, "", audit.Changes{"import": {New: len(e.CollectionsData)}}, schemaRefused)
 	})
 }
 
@@ -112,7 +112,7 @@ func (h *hooks) refuseCollection(e *core.CollectionRequestEvent) error {
 		}
 		changes = schemadrift.Changes(different)
 	}
-	return h.refuseAttempt(e.RequestEvent, audit.RulesRefused, cmp.Or(storedName(e.App, e.Collection), e.Collection.Name), changes, schemaRefused)
+	return h.auditAndReject(e.RequestEvent, audit.RulesRefused, cmp.Or(storedName(e.App, e.Collection), e.Collection.Name), changes, schemaRefused)
 }
 
 // storedName returns the collection's name in the database, which may differ from the request's.
@@ -123,8 +123,8 @@ func storedName(app core.App, c *core.Collection) string {
 	return ""
 }
 
-// refuseAttempt audits an attempt and refuses it.
-func (h *hooks) refuseAttempt(e *core.RequestEvent, event audit.Event, collection string, changes audit.Changes, sentence string) error {
+// auditAndReject audits an attempt and refuses it.
+func (h *hooks) auditAndReject(e *core.RequestEvent, event audit.Event, collection string, changes audit.Changes, sentence string) error {
 	resource := audit.ResourceCollection
 	if event == audit.SettingsRefused {
 		resource = audit.ResourceSettings

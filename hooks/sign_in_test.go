@@ -209,7 +209,7 @@ const rootPassword = "Lantern-Orchard-42"
 
 func (n *native) superuser() *core.Record {
 	n.t.Helper()
-	record, err := collections.New(n.app, core.CollectionNameSuperusers)
+	record, err := collections.NewRecord(n.app, core.CollectionNameSuperusers)
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -191,7 +191,7 @@ func refuseSignIns(e *core.RecordRequestEvent) error {
 func (h *hooks) guardSuperuser(e *core.RecordEvent) error {
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
 	restoreFactors(e.Record)
-	return continueIf(passwordPolicy(e.App, e.Record), e)
+	return continueUnless(passwordPolicy(e.App, e.Record), e)
 }
 
 // passwordPolicy refuses a new password that violates the policy. The plain text is available only while it is being set.

@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// refuseUnreadable refuses to change a record with a value that cannot be opened: derived values and the audit entry would treat it as absent.
-func (h *hooks) refuseUnreadable(e *core.RecordEvent) error {
+// rejectUnreadable refuses to change a record with a value that cannot be opened: derived values and the audit entry would treat it as absent.
+func (h *hooks) rejectUnreadable(e *core.RecordEvent) error {
 	if err := collections.Readable(e.Record); err != nil && !onlyClosesAccount(e.Record) {
 		return err
 	}

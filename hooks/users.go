@@ -9,7 +9,7 @@ import (
 
 // guardUser folds email addresses as sign-in does, sets dates, and applies the password policy to dashboard writes.
 func (h *hooks) guardUser(e *core.RecordEvent) error {
-	now := collections.Instant(h.Clock())
+	now := collections.FormatInstant(h.Clock())
 	e.Record.SetEmail(auth.FoldEmail(e.Record.Email()))
 	restoreFactors(e.Record)
 	if fromDashboard(e.Record) { // the API applies its own rules

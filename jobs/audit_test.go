@@ -57,7 +57,7 @@ func TestBrokenAuditNotifiesAdministrators(t *testing.T) {
 func TestMailSweepSendsQueuedMail(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	user := vigiltest.User(t, app, authz.Nurse)
-	if err := notifications.Queue(app, notifications.PasswordChanged, user, nil, vigiltest.Clock); err != nil {
+	if err := notifications.QueueMail(app, notifications.PasswordChanged, user, nil, vigiltest.Clock); err != nil {
 		t.Fatal(err)
 	}
 	app.Settings().SMTP.Enabled = true // the test app sends no mail

@@ -42,11 +42,11 @@ func TestDeviceChecksCatchUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	long := collections.Instant(clock.Now().AddDate(0, -1, 0))
+	long := collections.FormatInstant(clock.Now().AddDate(0, -1, 0))
 	insert(collections.Patients, dbx.Params{"id": patient, "mrn": "M-1", "active": true, "created_at": long})
 	insert(collections.Devices, dbx.Params{
 		"device_id": "S-1", "status": "assigned", "patient": patient, "kind": "weight", "assigned_at": long,
-		"last_reading_at": collections.Instant(clock.Now()), "last_seen_at": collections.Instant(clock.Now()),
+		"last_reading_at": collections.FormatInstant(clock.Now()), "last_seen_at": collections.FormatInstant(clock.Now()),
 	})
 	insert("reading_days", dbx.Params{"patient": patient, "day": "2026-01-14", "observation_type": "weight", "first_observation": "x", "readings": 1, "device_readings": 1})
 	if err := app.RunInTransaction(func(tx core.App) error { return triage.AddRow(tx, patient, clock.Now()) }); err != nil {
@@ -64,7 +64,7 @@ func TestDeviceChecksCatchUp(t *testing.T) {
 	}
 	step("measured yesterday", missed, `"raised":0`)
 	clock.Advance(72 * time.Hour)
-	insert(collections.JobRuns, dbx.Params{"job": missedReadings, "status": "failed", "started_at": collections.Instant(clock.Now())})
+	insert(collections.JobRuns, dbx.Params{"job": missedReadings, "status": "failed", "started_at": collections.FormatInstant(clock.Now())})
 	step("three days later", missed, `"raised":3`)
 	step("again", missed, `"raised":0`)
 	step("a missed_reading alert already covers it", silent, `"flagged":1,"raised":0`)

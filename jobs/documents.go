@@ -14,7 +14,7 @@ func queueDocuments(e Engines, ctx context.Context, app core.App) (counts, error
 		return disabled, nil
 	}
 	now, queued := e.Clock.Now().UTC(), 0
-	if way := e.EMR.Plan().Way; way == emr.WayDocument || way == emr.WayBoth {
+	if way := e.EMR.Plan().Mode; way == emr.ModeDocument || way == emr.ModeBoth {
 		var err error
 		if queued, err = e.Transmissions.QueueMonths(ctx, app, now); err != nil {
 			return counts{"queued": queued}, err

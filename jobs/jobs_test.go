@@ -145,7 +145,7 @@ func (b *bench) finished(n int) []noted {
 	}
 }
 
-func (b *bench) at(d time.Duration) string { return collections.Instant(vigiltest.Clock.Add(d)) }
+func (b *bench) at(d time.Duration) string { return collections.FormatInstant(vigiltest.Clock.Add(d)) }
 
 func every5Minutes(run func(Engines, context.Context, core.App) (counts, error)) job {
 	return job{"test", schedule.Cron("*/5 * * * *"), run}

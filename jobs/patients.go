@@ -31,7 +31,7 @@ func proposeTemplates(e Engines, ctx context.Context, app core.App) (counts, err
 
 // readCharts reads the charts of linked patients at night, unless the EMR is away.
 func readCharts(e Engines, ctx context.Context, app core.App) (counts, error) {
-	if !e.EMRContext.IsOn() {
+	if !e.EMRContext.IsEnabled() {
 		return disabled, nil
 	}
 	if _, down := e.Transmissions.Outage(); down {

@@ -61,7 +61,7 @@ func TestMissedRuns(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			app := vigiltest.NewApp(t)
 			for _, r := range test.runs {
-				at := collections.Instant(vigiltest.Clock.Add(r.at))
+				at := collections.FormatInstant(vigiltest.Clock.Add(r.at))
 				_, err := app.DB().Insert(collections.JobRuns, dbx.Params{"job": r.job, "started_at": at, "finished_at": at, "status": r.status, "error": r.failed}).Execute()
 				if err != nil {
 					t.Fatal(err)

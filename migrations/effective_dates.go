@@ -4,8 +4,9 @@ import "github.com/pocketbase/pocketbase/core"
 
 func init() { register("1795950430_effective_dates.go", addEffectiveDates) }
 
-// addEffectiveDates adds when a revoked consent ended, and the earlier interruptions of a patient's monitoring: archiving again overwrites the
-// columns of the last one. Those before this build are in the audit trail.
+// addEffectiveDates adds when a revoked consent ended, and the earlier interruptions of a patient's
+// monitoring, because archiving again overwrites the columns of the last one. Interruptions before
+// this migration are only in the audit trail.
 func addEffectiveDates(app core.App) error {
 	err := changeCollection(app, "consents", []string{
 		`{"name": "effective_at", "type": "text", "id": "text1795950431", "help": "When the consent ended, if before its revocation was recorded. UTC, as 2026-01-15T13:45:00.000000Z.", "max": 27, "pattern": "^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{6}Z$"}`,

@@ -4,8 +4,9 @@ import "github.com/pocketbase/pocketbase/core"
 
 func init() { register("1795963000_former_payment_numbers.go", fillPaymentNumbers) }
 
-// fillPaymentNumbers gives the payer's number of an entry to the decision that brought it, if an earlier version posted that: the first payer's newest, if
-// it is about the entry's claim and neither reversed nor reopened since.
+// fillPaymentNumbers copies an entry's payer number to the decision it came from, where an earlier
+// version did not: the first payer's newest one, if it is about the entry's claim and was neither
+// reversed nor reopened since.
 func fillPaymentNumbers(app core.App) error {
 	return execute(app, `UPDATE payments SET payer_control_number = e.payer_control_number FROM billing_entries e
 		WHERE e.id = payments.billing_entry AND e.payer_control_number != '' AND payments.payer_control_number = ''

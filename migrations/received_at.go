@@ -4,8 +4,8 @@ import "github.com/pocketbase/pocketbase/core"
 
 func init() { register("1795950500_received_at.go", addReceivedAt) }
 
-// addReceivedAt adds when a reading was received that was stored later, by a person or a replay. Those that wait for their time get it from
-// their event.
+// addReceivedAt adds when a reading was received that a person or a replay stored later. Readings
+// that wait for their time get it from their event.
 func addReceivedAt(app core.App) error {
 	err := changeCollection(app, "observations", []string{
 		`{"name": "received_at", "type": "text", "id": "text2716401621", "help": "When its event was received, if a person or a replay stored it later. UTC, as 2026-01-15T13:45:00.000000Z.", "max": 27}`,

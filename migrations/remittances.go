@@ -21,7 +21,8 @@ var remittanceFields = map[string][]string{
 	},
 }
 
-// remittanceCollection is a payment of a payer with its 835, and what of it a person has to resolve.
+// remittanceCollection stores a payer's payment with its 835 and the items that a person has to
+// resolve.
 const remittanceCollection = `{"id": "pbc_1795950100", "type": "base", "name": "remittances", "system": false, "fields": [
 	{"name": "id", "type": "text", "id": "text3208210256", "autogeneratePattern": "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", "max": 36, "min": 36, "pattern": "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", "primaryKey": true, "required": true, "system": true},
 	{"name": "response", "type": "text", "id": "text1795950111", "help": "The file that it first came in.", "max": 36, "required": true},
@@ -43,8 +44,9 @@ const remittanceCollection = `{"id": "pbc_1795950100", "type": "base", "name": "
 	"CREATE UNIQUE INDEX ` + "`idx_remittances_digest` ON `remittances`" + ` (digest)",
 	"CREATE INDEX ` + "`idx_remittances_status` ON `remittances`" + ` (status)"]}`
 
-// addRemittances adds these, and the index of claims with an open amount. Payments of files that were imported before belong to no remittance on
-// record; importing such a file in another envelope makes one.
+// addRemittances adds the collections of remittances and the index of claims with an open amount.
+// Payments of files imported before belong to no remittance; importing such a file in another
+// envelope creates one.
 func addRemittances(app core.App) error {
 	for _, name := range []string{"payments", "billing_entries"} {
 		if err := changeCollection(app, name, remittanceFields[name]); err != nil {

@@ -4,8 +4,9 @@ import "github.com/pocketbase/pocketbase/core"
 
 func init() { register("1795950610_secondary_rejections.go", addSecondaryRejections) }
 
-// addSecondaryRejections adds why a claim to the second payer was rejected, and makes claims wait for their payer again that only the patient or the
-// second payer paid by hand. Source: docs/decisions/billing.md, "Payments and adjustments".
+// addSecondaryRejections adds why a claim to the second payer was rejected. Claims marked as paid
+// only by payments of the patient or the second payer that were entered by hand wait for the first
+// payer again. Source: docs/decisions/billing.md, "Payments and adjustments".
 func addSecondaryRejections(app core.App) error {
 	err := changeCollection(app, "billing_entries", []string{
 		`{"name": "secondary_rejection", "type": "phi", "id": "phi1795950531", "help": "Why the claim to the second payer was rejected, as JSON. Encrypted at rest.", "max": 50000, "purpose": "billing_entries.secondary_rejection"}`,

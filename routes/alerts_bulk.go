@@ -55,7 +55,7 @@ func isClosed(e *collections.Escalation) bool { return escalations.Status(e.Stat
 // once".
 func actOnAlertsInBulk(move alerts.Move) handler {
 	return func(a *api, c *web.Call) error {
-		if err := c.RefuseEmergency(); err != nil { // emergency access covers a single patient
+		if err := c.RejectEmergency(); err != nil { // emergency access covers a single patient
 			return err
 		}
 		chosen, err := web.Read(c, alerts.BulkBody.Read)
@@ -73,7 +73,7 @@ func actOnAlertsInBulk(move alerts.Move) handler {
 
 // undoAlerts reverses the caller's last action on alerts. Source: docs/decisions/alerts.md, "Undo".
 func (a *api) undoAlerts(c *web.Call) error {
-	if err := c.RefuseEmergency(); err != nil {
+	if err := c.RejectEmergency(); err != nil {
 		return err
 	}
 	numbers, err := web.Read(c, alerts.UndoBody.Read)
@@ -125,7 +125,7 @@ func answerBulk(c *web.Call, numbers []int64, acted map[int64]triage.ActResult, 
 	for _, number := range numbers {
 		one, why := acted[number], refused[number]
 		if why == nil {
-			why = one.Refused
+			why = one.Rejection
 		}
 		view := bulkResultView{ID: number, Done: why == nil}
 		if why != nil {

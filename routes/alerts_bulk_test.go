@@ -309,7 +309,7 @@ func TestHubListsPatients(t *testing.T) {
 	if _, err := c.app.DB().Update(collections.Devices, dbx.Params{"hub_id": "H1"}, dbx.In("device_id", "W-1", "W-2")).Execute(); err != nil {
 		t.Fatal(err)
 	}
-	c.insert(collections.Hubs, dbx.Params{"hub_id": "H1", "status": "online", "last_heartbeat_at": collections.Instant(c.now)})
+	c.insert(collections.Hubs, dbx.Params{"hub_id": "H1", "status": "online", "last_heartbeat_at": collections.FormatInstant(c.now)})
 	c.request(authz.Nurse, "GET", "/hubs/", nil).want(200).holds(object{
 		"results.0.devices.0.patient_name": "Ada Byron", "results.0.devices.1.patient_id": nil, "results.0.devices.1.patient_name": nil,
 	})

@@ -77,7 +77,7 @@ func TestAcknowledgeAlert(t *testing.T) {
 		"priority": "urgent", "reason": "Pulse 120 bpm.", "status": "open", "created_by": c.people[authz.MA].Email(), "patient_id": patient,
 	})
 	alertID := collections.NumberID(2)
-	c.insert(collections.Announcements, dbx.Params{"id": "announcement001", "key": alerts.AnnouncementKey(alertID), "told_at": collections.Instant(c.now.Add(-time.Hour))})
+	c.insert(collections.Announcements, dbx.Params{"id": "announcement001", "key": alerts.AnnouncementKey(alertID), "told_at": collections.FormatInstant(c.now.Add(-time.Hour))})
 	got := c.request(authz.Nurse, "POST", detailed+"resolve/", nil).want(200).wantAt(object{"status": "resolved", "acknowledged": true}).actions()
 	want := []string{"notified system <nil>", "acknowledged nurse monitoring", "note_added ma Asked for a call.", "escalated ma <nil>", "resolved nurse <nil>"}
 	if !slices.Equal(got, want) {
@@ -215,7 +215,7 @@ func (c *clinic) observe(patientID string, systolic float64, daysAgo int, level 
 	id, at := collections.NewUUID(), c.now.AddDate(0, 0, -daysAgo)
 	c.insert(collections.Observations, dbx.Params{
 		"id": id, "patient": patientID, "observation_type": "blood_pressure", "systolic": systolic, "diastolic": 80, "status": "final", "source": "api", "fhir_status": "pending",
-		"measured_at": collections.Instant(at), "created_at": collections.Instant(at),
+		"measured_at": collections.FormatInstant(at), "created_at": collections.FormatInstant(at),
 	})
 	_, err := c.app.DB().NewQuery(`INSERT INTO daily_counts (day, observation_type, status, readings) VALUES ({:day}, 'blood_pressure', 'final', 1)
 		ON CONFLICT DO UPDATE SET readings = readings + 1`).Bind(dbx.Params{"day": at.Format(time.DateOnly)}).Execute()

@@ -363,7 +363,7 @@ func (a *api) removePasskey(c *web.Call, id string) error {
 
 // offerPasskeySignIn returns the options for navigator.credentials.get.
 func (a *api) offerPasskeySignIn(c *web.Call) error {
-	var body auth.StepBody
+	var body auth.TemporaryTokenBody
 	if err := c.DecodeOptional(&body); err != nil {
 		return err
 	}

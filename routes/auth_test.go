@@ -340,7 +340,7 @@ func TestLockNotifiesAdministrators(t *testing.T) {
 func TestRolesThatNeedASecondFactor(t *testing.T) {
 	var authority *auth.Engine
 	c := newClinic(t, func(e *routes.Engines) {
-		authority = auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, RequireTwoFactor: auth.RequiredTwoFactor{Roles: []authz.Role{authz.Admin}}})
+		authority = auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, RequireTwoFactor: auth.TwoFactorPolicy{Roles: []authz.Role{authz.Admin}}})
 		e.Auth, e.AccessTokens = authority, authority
 	})
 	admin, nurse := c.people[authz.Admin], c.people[authz.Nurse]

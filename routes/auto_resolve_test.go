@@ -276,7 +276,7 @@ func TestStoryBatch(t *testing.T) {
 	rival := pressure("T-1", "GW-1", late.Add(time.Hour), 121)
 	other := w.enroll(object{"gateway_patient_id": "GW-2", "first_name": "Bo"})
 	w.insert(collections.DeviceAssignments, map[string]any{
-		"device_id": "T-1", "patient": other, "assigned_at": collections.Instant(late.Add(time.Minute)), "unassigned_at": "",
+		"device_id": "T-1", "patient": other, "assigned_at": collections.FormatInstant(late.Add(time.Minute)), "unassigned_at": "",
 	})
 	w.sendVendor(t, "tenovi", "["+rival+","+pressure("T-1", "GW-1", late, 188)+"]")
 	w.wantAlertStates("the later reading is not stored", "188 critical active late")

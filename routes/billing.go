@@ -84,7 +84,7 @@ func (a *api) entry(c *web.Call) (*collections.BillingEntry, error) {
 	if entry.ProviderID() == c.Caller.RecordID || strings.EqualFold(entry.CreatedBy(), c.Caller.Email) {
 		return entry, nil
 	}
-	onTeam, err := patients.OnCareTeam(c.App, entry.PatientID(), c.Caller.RecordID)
+	onTeam, err := patients.IsOnCareTeam(c.App, entry.PatientID(), c.Caller.RecordID)
 	if err == nil && !onTeam {
 		err = fault.Missing()
 	}
@@ -326,7 +326,7 @@ func addOutcome(v *entryView, entry *collections.BillingEntry) {
 	}
 	if code := entry.DenialCode(); code != "" {
 		v.Denial = &denialView{
-			Code: code, Description: cmp.Or(entry.DenialDescription(), billing.DenialWords(code)), Date: entry.DenialDate(),
+			Code: code, Description: cmp.Or(entry.DenialDescription(), billing.DenialText(code)), Date: entry.DenialDate(),
 			Remarks: append([]string{}, entry.DenialRemarks()...), NextStep: billing.NextStep(entry),
 		}
 	}

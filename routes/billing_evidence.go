@@ -11,7 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// section is a part of the evidence: column names and rows. A nil cell renders as null. widths are those of the PDF's columns.
+// section is one table of the evidence. A nil cell is null in JSON; widths are the PDF's column
+// widths.
 type section struct {
 	name, title string
 	columns     []string

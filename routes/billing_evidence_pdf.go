@@ -17,7 +17,7 @@ import (
 func (a *api) evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections []section) error {
 	d := pdf.New("Evidence for "+v.ClaimID, v.PeriodStart+" to "+v.PeriodEnd, c.Now.In(a.Zone))
 	patient := a.viewBeneficiary(v, e)
-	d.Paragraph(fmt.Sprintf("Patient %s, date of birth %s, MRN %s, member id %s.", patient.Name, known(patient.DateOfBirth), known(patient.MRN), known(patient.MemberID)))
+	d.Paragraph(fmt.Sprintf("Patient %s, date of birth %s, MRN %s, member id %s.", patient.Name, orNotOnRecord(patient.DateOfBirth), orNotOnRecord(patient.MRN), orNotOnRecord(patient.MemberID)))
 	d.Paragraph(fmt.Sprintf("Code %s, service date %s, %d unit(s), charge $%s, %s. Status %s.",
 		v.CPTCode, v.ServiceDate, v.Units, v.Charge, v.Payer, strings.ReplaceAll(v.LifecycleStatus, "_", " ")))
 	if v.TransmissionDays != nil {
@@ -42,13 +42,14 @@ func (a *api) evidencePDF(c *web.Call, v entryView, e billing.Evidence, sections
 	return attachPDF(c, d, "evidence-"+v.ClaimID+".pdf")
 }
 
-// writePeople names who bills, renders, supervises and planned the service. Clinical staff work under the general supervision of the practitioner
-// who bills the service. Source: 42 CFR 410.26(b)(5).
+// writePeople names the billing practice, the rendering and the supervising practitioner, and the
+// author of the plan of care. Clinical staff work under the general supervision of the billing
+// practitioner. Source: 42 CFR 410.26(b)(5).
 func (a *api) writePeople(d *pdf.Document, e billing.Evidence) {
 	practice := a.viewPractice()
-	d.Paragraph(fmt.Sprintf("Billed by %s, NPI %s.", cmp.Or(practice.Name, "the practice"), known(practice.NPI)))
+	d.Paragraph(fmt.Sprintf("Billed by %s, NPI %s.", cmp.Or(practice.Name, "the practice"), orNotOnRecord(practice.NPI)))
 	if v := viewRendering(e); v != nil {
-		d.Paragraph(fmt.Sprintf("Rendered by %s, NPI %s, who is also the supervising practitioner (general supervision, 42 CFR 410.26).", v.Name, known(v.NPI)))
+		d.Paragraph(fmt.Sprintf("Rendered by %s, NPI %s, who is also the supervising practitioner (general supervision, 42 CFR 410.26).", v.Name, orNotOnRecord(v.NPI)))
 	} else {
 		d.Paragraph("No rendering and supervising practitioner is on record.")
 	}
@@ -59,14 +60,14 @@ func (a *api) writePeople(d *pdf.Document, e billing.Evidence) {
 	}
 }
 
-func known(text *string) string {
+func orNotOnRecord(text *string) string {
 	if text == nil {
 		return "not on record"
 	}
 	return *text
 }
 
-// merged are the columns that a PDF shows as one, with its title, so that each time has room.
+// merged lists the columns that a PDF combines into one with this title, to make room for times.
 var merged = []struct {
 	title   string
 	columns []string

@@ -148,8 +148,8 @@ func TestEvidenceChangesAfterSubmission(t *testing.T) {
 	for i := range 2 { // a vendor file adds two days later
 		at, id := c.now.AddDate(0, 0, -10+i), collections.NewUUID()
 		c.insert("observations", dbx.Params{
-			"id": id, "patient": patient, "observation_type": "weight", "measured_at": collections.Instant(at), "device_id": "D-1", "source": "gateway",
-			"origin": "import", "weight_kg": 80, "status": "final", "reading_key": id, "created_at": collections.Instant(at),
+			"id": id, "patient": patient, "observation_type": "weight", "measured_at": collections.FormatInstant(at), "device_id": "D-1", "source": "gateway",
+			"origin": "import", "weight_kg": 80, "status": "final", "reading_key": id, "created_at": collections.FormatInstant(at),
 		})
 		c.insert("reading_days", dbx.Params{
 			"patient": patient, "day": at.In(newYork).Format(time.DateOnly), "observation_type": "weight", "first_observation": id, "readings": 1, "device_readings": 1,
@@ -200,7 +200,7 @@ func TestTypedDays(t *testing.T) {
 	c.storeDeviceDays(typed, "D-1", c.now.AddDate(0, 0, -40), 1) // starts a period
 	for i := range 16 {
 		c.request(authz.MA, "POST", "/ingestion/weight/", object{
-			"patient_id": typed, "weight_kg": 80, "device_id": "D-1", "measured_at": collections.Instant(c.now.AddDate(0, 0, i-30)),
+			"patient_id": typed, "weight_kg": 80, "device_id": "D-1", "measured_at": collections.FormatInstant(c.now.AddDate(0, 0, i-30)),
 		}).want(201).wantAt(object{"origin": "staff"})
 	}
 	if made := c.request(authz.DataMonitor, "POST", "/billing/run/", object{"job": "device"}).want(200).object()["created"].([]any); len(made) != 0 {

@@ -28,7 +28,7 @@ func orderRow(e billing.Evidence, o *collections.Order) []any {
 		text = o.Text().Reveal()
 	}
 	return []any{
-		o.Number(), o.Kind(), o.Dated(), moment(collections.Instant(o.RecordedAt())), o.RecordedBy(), collections.Number(o.AuthorID()), e.Names[o.AuthorID()], orNull(text),
+		o.Number(), o.Kind(), o.Dated(), moment(collections.FormatInstant(o.RecordedAt())), o.RecordedBy(), collections.Number(o.AuthorID()), e.Names[o.AuthorID()], orNull(text),
 	}
 }
 

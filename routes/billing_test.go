@@ -16,15 +16,15 @@ import (
 func (c *clinic) storeDeviceDays(patient, device string, since time.Time, days int) {
 	c.t.Helper()
 	c.insert("devices", dbx.Params{
-		"device_id": device, "status": "assigned", "patient": patient, "setup_completed_at": collections.Instant(since), "setup_completed_by": "ma@example.org",
+		"device_id": device, "status": "assigned", "patient": patient, "setup_completed_at": collections.FormatInstant(since), "setup_completed_by": "ma@example.org",
 	})
-	c.insert("device_assignments", dbx.Params{"device_id": device, "patient": patient, "assigned_at": collections.Instant(since)})
+	c.insert("device_assignments", dbx.Params{"device_id": device, "patient": patient, "assigned_at": collections.FormatInstant(since)})
 	for i := range days {
 		at := since.AddDate(0, 0, i)
 		id := collections.NewUUID()
 		c.insert("observations", dbx.Params{
-			"id": id, "patient": patient, "observation_type": "weight", "measured_at": collections.Instant(at.Add(time.Minute)), "device_id": device,
-			"source": "gateway", "weight_kg": 80, "status": "final", "reading_key": id, "created_at": collections.Instant(at),
+			"id": id, "patient": patient, "observation_type": "weight", "measured_at": collections.FormatInstant(at.Add(time.Minute)), "device_id": device,
+			"source": "gateway", "weight_kg": 80, "status": "final", "reading_key": id, "created_at": collections.FormatInstant(at),
 		})
 		c.insert("reading_days", dbx.Params{
 			"patient": patient, "day": at.In(newYork).Format(time.DateOnly), "observation_type": "weight", "first_observation": id, "readings": 1, "device_readings": 1,

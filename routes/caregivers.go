@@ -12,7 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// caregiverRows are the endpoints about who cares for a patient. Adding one sends a mail, so it has the limit of sign-ins.
+// caregiverRows are the endpoints of a patient's caregivers. Adding one sends a mail, so it has the
+// rate limit of sign-ins.
 func caregiverRows() []route {
 	return []route{
 		{http.MethodGet, "/patients/{id}/caregivers/", authz.ReadCaregivers, ratelimit.User, withPatient((*api).listCaregivers)},
@@ -34,7 +35,8 @@ type caregiverView struct {
 	CreatedAt    *string `json:"created_at"`
 }
 
-// viewCaregiver renders a caregiver. The portal shows no names of staff, and none that an account has: it would show who has an account.
+// viewCaregiver renders a caregiver. The portal shows no names of staff and no name from the
+// caregiver's account, which would reveal that the account exists.
 func viewCaregiver(c *web.Call) func(auth.GrantedCaregiver) caregiverView {
 	return func(g auth.GrantedCaregiver) caregiverView {
 		view := caregiverView{
@@ -97,7 +99,8 @@ type portalPatientView struct {
 	Language  *string `json:"preferred_language"` // BCP 47
 }
 
-// portalPatients returns the patients of a portal user, the own first; deleted ones are left out.
+// portalPatients returns a portal user's patients, the user's own record first, without deleted
+// ones.
 func (a *api) portalPatients(c *web.Call) ([]portalPatientView, error) {
 	views, shown := []portalPatientView{}, []string{}
 	for _, access := range c.Caller.Patients {

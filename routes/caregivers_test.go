@@ -440,7 +440,7 @@ func TestPatientSeesWhoLooked(t *testing.T) {
 // An open stream of a caregiver does not exist: the topic is for the staff, and a caregiver is refused.
 func TestCaregiverSignsIn(t *testing.T) {
 	f := newFamily(t)
-	caller, err := f.auth.Check(f.app, vigiltest.Token(t, f.caregiver, f.now), f.now)
+	caller, err := f.auth.AuthenticatePassively(f.app, vigiltest.Token(t, f.caregiver, f.now), f.now)
 	if err != nil || len(caller.Patients) != 2 || caller.PatientID != "" {
 		t.Fatalf("the caller is %+v, %v", caller.Patients, err)
 	}

@@ -204,8 +204,8 @@ func (a *api) readCorrections(c *web.Call, checks *validate.Checks, f validate.O
 	return corrections
 }
 
-// batchResult is the result for one entry of a bulk transition.
-type batchResult struct {
+// transitionResult is the result for one entry of a bulk transition.
+type transitionResult struct {
 	ID       string   `json:"id"`
 	Status   string   `json:"status"`
 	Reason   *string  `json:"reason"`

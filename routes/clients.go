@@ -50,7 +50,8 @@ func (a *api) viewClient(client *collections.Client) clientView {
 	}
 }
 
-// credentialsView is a client with its secret, which is never shown again; null for a client that signs in by its keys alone.
+// credentialsView is a client with its secret, which is shown only once; null for a client that
+// signs in with a key.
 type credentialsView struct {
 	clientView
 	ClientSecret *string `json:"client_secret"`

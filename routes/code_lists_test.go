@@ -51,7 +51,7 @@ func TestFeeListOfTheYear(t *testing.T) {
 	missing("no lists at all", 0, 0)
 	c.importFees(feeHeader + "99454,,2025-01-01,,43,CMS\n").want(200)
 	missing("only last year's", 1, 0)
-	if err := billing.StoreShippedFees(c.app, c.now); err != nil {
+	if err := billing.StoreBundledFees(c.app, c.now); err != nil {
 		t.Fatal(err)
 	}
 	missing("this year's", 0, 0)
@@ -133,7 +133,7 @@ func TestRulesOfTheYears(t *testing.T) {
 // A proposed fee does not replace a final one, the shipped ones included, and lists of years without fees are refused, by the preview too.
 func TestFeeListsRefused(t *testing.T) {
 	c := newClinic(t)
-	if err := billing.StoreShippedFees(c.app, c.now); err != nil {
+	if err := billing.StoreBundledFees(c.app, c.now); err != nil {
 		t.Fatal(err)
 	}
 	c.importFees(feeHeader + "99457,,2025-01-01,,48,CMS\n").want(200)

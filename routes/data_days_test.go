@@ -114,7 +114,7 @@ func TestDaysShortOfTheFirstCode(t *testing.T) {
 	}
 	held := func(name string, since time.Time) {
 		id := c.enroll(object{"first_name": name, "icd10_codes": []string{"I10"}})
-		c.insert("device_assignments", dbx.Params{"device_id": "D-" + name, "patient": id, "assigned_at": collections.Instant(since)})
+		c.insert("device_assignments", dbx.Params{"device_id": "D-" + name, "patient": id, "assigned_at": collections.FormatInstant(since)})
 		names[id] = name
 	}
 	held("Never", c.now.AddDate(0, 0, -9))

@@ -151,7 +151,7 @@ func (a *api) canSeeHolder(c *web.Call, patientID string) (bool, error) {
 	case c.Reach == authz.Own:
 		return patientID == c.Caller.PatientID, nil
 	case a.confinedToTeams(c):
-		return patients.OnCareTeam(c.App, patientID, c.Caller.RecordID)
+		return patients.IsOnCareTeam(c.App, patientID, c.Caller.RecordID)
 	}
 	return true, nil
 }
@@ -228,7 +228,7 @@ func (a *api) listHubs(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	on, err := devices.OnHubs(c.App, page, team)
+	on, err := devices.DevicesByHub(c.App, page, team)
 	if err != nil {
 		return err
 	}

@@ -218,7 +218,7 @@ func TestHubsAndDeviceAlerts(t *testing.T) {
 	for device, patient := range map[string]string{"W-1": id, "W-2": other} {
 		c.request(authz.Nurse, "POST", "/devices/assign/", object{"device_id": device, "patient_id": patient, "device_type": "scale"}).want(200)
 	}
-	stored := collections.Instant(c.now)
+	stored := collections.FormatInstant(c.now)
 	for _, device := range []string{"W-1", "W-2"} {
 		if _, err := c.app.DB().Update(collections.Devices, dbx.Params{"hub_id": "H1", "last_seen_at": stored}, dbx.HashExp{"device_id": device}).Execute(); err != nil {
 			t.Fatal(err)

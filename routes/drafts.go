@@ -32,8 +32,9 @@ func fromBodyIn[B, D any](zone *time.Location, read func(B, *validate.Checks, ti
 	return fromBodyAt(func(body B, checks *validate.Checks, now time.Time) D { return read(body, checks, now, zone) })
 }
 
-// confirmed is fromBody for a request that a person may make only after a fresh sign-in or with the current password, where needs reports it.
-// Machine clients have neither. Source: docs/decisions/authentication.md, "Fresh sign-in".
+// confirmed is fromBody for a request that requires reauthentication if needs reports it: a fresh
+// sign-in or the current password, which a machine client has neither of. Source:
+// docs/decisions/authentication.md, "Fresh sign-in".
 func confirmed[B, D any](a *api, read func(B, *validate.Checks) D, password func(B) validate.String, needs func(D) bool) func(*web.Call) (D, error) {
 	return func(c *web.Call) (D, error) {
 		var sent validate.String

@@ -40,7 +40,7 @@ func (a *api) startEMRSignIn(c *web.Call) error {
 	}
 	started, err := emr.StartConnection(c.App, a.EMR.Client, c.Caller.RecordID, c.Actor(), c.Now)
 	if err != nil {
-		return upstream(err)
+		return emrFault(err)
 	}
 	c.Header().Set("Cache-Control", "no-store")
 	return c.OK(struct {
@@ -188,7 +188,7 @@ func (a *api) recordEMRTest(c *web.Call, what string, failure error) error {
 	if err := audit.Append(c.App, entry, c.Now); err != nil || failure == nil {
 		return err
 	}
-	refusal := upstream(failure)
+	refusal := emrFault(failure)
 	e, ours := errors.AsType[*emr.Error](failure)
 	f, known := errors.AsType[*fault.Error](refusal)
 	if !ours || !known || f.Kind == fault.Invalid {
@@ -220,7 +220,7 @@ func (a *api) searchEMRPatients(c *web.Call) error {
 	}
 	found, err := a.EMR.Client.SearchPatients(c.Request.Context(), query)
 	if err != nil {
-		return upstream(err)
+		return emrFault(err)
 	}
 	ids := web.Map(found.Patients, func(p emr.Patient) string { return p.ID })
 	here, err := collections.ExistingExternalIDs(c.App, ids)
@@ -266,8 +266,8 @@ func (a *api) emrQuery(c *web.Call) (emr.PatientQuery, error) {
 	return query, q.Err()
 }
 
-// upstream converts an EMR failure to a fault. Source: docs/decisions/emr.md, "EMR not configured".
-func upstream(err error) error {
+// emrFault converts an EMR failure to a fault. Source: docs/decisions/emr.md, "EMR not configured".
+func emrFault(err error) error {
 	e, ours := errors.AsType[*emr.Error](err)
 	if !ours {
 		return err
@@ -290,8 +290,8 @@ func upstream(err error) error {
 	return fault.New(kind, code, detail).With("upstream_status", status).After(e.RetryAfter).Because(err)
 }
 
-// heldDeliveryView is what blocks a delivery besides its retry time, and the manual task it needs.
-type heldDeliveryView struct {
+// blockedDeliveryView is what blocks a delivery besides its retry time, and the manual task it needs.
+type blockedDeliveryView struct {
 	WaitsFor   *string         `json:"waits_for"`
 	Correction *correctionView `json:"correction"`
 }
@@ -304,8 +304,8 @@ type correctionView struct {
 	Notes          *string `json:"notes"`
 }
 
-func viewHeldDelivery(t *collections.Transmission) heldDeliveryView {
-	v := heldDeliveryView{WaitsFor: orNull(t.WaitsFor())}
+func viewHeldDelivery(t *collections.Transmission) blockedDeliveryView {
+	v := blockedDeliveryView{WaitsFor: orNull(t.WaitsFor())}
 	if since := t.CorrectionDueAt(); !since.IsZero() {
 		v.Correction = &correctionView{
 			validate.FormatInstant(since), instantOrNull(t.CorrectionClosedAt()), orNull(t.CorrectionClosedBy()), orNull(t.CorrectionNote().Reveal()),
@@ -336,20 +336,20 @@ func (a *api) acknowledgeCorrection(c *web.Call) error {
 		return err
 	}
 	id := c.Request.PathValue("id")
-	found, _, err := emr.Find(c.App, id)
+	found, _, err := emr.FindDelivery(c.App, id)
 	if err != nil {
 		return err
 	}
 	if err := a.authorizePresentPatient(c, found.PatientID()); err != nil {
 		return err
 	}
-	if err := emr.Acknowledge(c.App, id, notes, c.Actor(), c.Now); err != nil {
+	if err := emr.CloseCorrectionTask(c.App, id, notes, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	return a.readTransmission(c)
 }
 
-// outcomeBody is a person's word on a delivery with an unknown outcome.
+// outcomeBody is what a person found out about a delivery with an unknown outcome.
 type outcomeBody struct {
 	Outcome validate.String `json:"outcome"`
 	Notes   validate.String `json:"notes"`
@@ -367,21 +367,21 @@ func (b outcomeBody) read(checks *validate.Checks) statedOutcome {
 	}
 }
 
-// resolveTransmission records whether the EMR has a reading that it took and does not show.
+// resolveTransmission records whether the EMR has a reading that it accepted but does not show.
 func (a *api) resolveTransmission(c *web.Call) error {
 	stated, err := web.Read(c, outcomeBody.read)
 	if err != nil {
 		return err
 	}
 	id := c.Request.PathValue("id")
-	found, _, err := emr.Find(c.App, id)
+	found, _, err := emr.FindDelivery(c.App, id)
 	if err != nil {
 		return err
 	}
 	if err := a.authorizePresentPatient(c, found.PatientID()); err != nil {
 		return err
 	}
-	if err := a.Transmissions.Resolve(c.App, id, stated.outcome, stated.notes, c.Actor(), c.Now); err != nil {
+	if err := a.DeliveryWorker.Resolve(c.App, id, stated.outcome, stated.notes, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	return a.readTransmission(c)

@@ -49,7 +49,7 @@ func TestQueueIncludesOrderedDeliveries(t *testing.T) {
 	for n, waits := range []string{"", "turn", "turn", "link"} {
 		d.insert(collections.Transmissions, dbx.Params{
 			"id": collections.NumberID(int64(n + 1)), "observation": collections.NewUUID(), "patient": d.patient, "observation_type": "weight", "status": "pending", "waits_for": waits,
-			"created_at": collections.Instant(clock.Add(-time.Duration(n) * time.Minute)),
+			"created_at": collections.FormatInstant(clock.Add(-time.Duration(n) * time.Minute)),
 		})
 	}
 	for _, q := range collections.Queues {
@@ -71,7 +71,7 @@ func TestUnlinkedCountsEveryForm(t *testing.T) {
 	for n, form := range []string{"", "heart_rate", "mean_blood_pressure"} {
 		d.insert(collections.Transmissions, dbx.Params{
 			"id": collections.NumberID(int64(n + 1)), "patient": patient, "observation_type": "blood_pressure", "status": "pending", "waits_for": "link", "form": form,
-			"created_at": collections.Instant(clock),
+			"created_at": collections.FormatInstant(clock),
 		})
 	}
 	d.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{"queue.unlinked": 3.0})

@@ -66,7 +66,7 @@ func (a *api) refreshEMRContext(c *web.Call, patient *collections.Patient) error
 		return err
 	}
 	if err := a.EMR.Context.Refresh(c.Request.Context(), c.App, patient.Id, a.Now); err != nil {
-		return upstream(err)
+		return emrFault(err)
 	}
 	c.Now = a.Now()
 	if err := emrcontext.RecordRefresh(c.App, patient.Id, c.Actor(), c.Now); err != nil {
@@ -81,15 +81,15 @@ func (a *api) refreshEMRContext(c *web.Call, patient *collections.Patient) error
 
 // decisionBody is what a person adds to a proposal.
 type decisionBody struct {
-	PayerID  validate.Integer `json:"payer_id"`
-	AuthorID validate.Integer `json:"author_id"`
-	Until    validate.String  `json:"until"`
-	Confirm  validate.Boolean `json:"confirm"`
-	Others   validate.Others  `json:",embed"`
+	PayerID  validate.Integer        `json:"payer_id"`
+	AuthorID validate.Integer        `json:"author_id"`
+	Until    validate.String         `json:"until"`
+	Confirm  validate.Boolean        `json:"confirm"`
+	Others   validate.UnknownMembers `json:",embed"`
 }
 
 func (b decisionBody) read(checks *validate.Checks) emrcontext.Decision {
-	checks.RejectOthers("", b.Others)
+	checks.RejectUnknown("", b.Others)
 	d := emrcontext.Decision{Until: checks.Text("until", b.Until, validate.Optional(40))}
 	for _, named := range []struct {
 		name string
@@ -109,7 +109,8 @@ func (b decisionBody) read(checks *validate.Checks) emrcontext.Decision {
 	return d
 }
 
-// acceptEMRProposal takes a proposal into the patient's record, and answers with the context.
+// acceptEMRProposal applies a proposal to the patient's record and answers with the updated
+// context.
 func (a *api) acceptEMRProposal(c *web.Call, patient *collections.Patient) error {
 	number, err := c.PathInteger("proposal_id")
 	if err != nil {

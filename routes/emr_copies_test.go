@@ -81,13 +81,13 @@ func newAtEMROf(t *testing.T, profile string, changes ...func(*ingest.Rules)) *a
 	}
 	a.clinic = newIngestingClinic(t, func(e *routes.Engines) {
 		e.ProcessPendingLimit, e.EMR.Client = 100, client
-		e.Transmissions = emr.NewWorker(emr.WorkerOptions{
+		e.DeliveryWorker = emr.NewWorker(emr.WorkerOptions{
 			Finished: func(r emr.Result) { a.finished <- r },
 			EMR:      client, Schedule: emr.Schedule{time.Minute, time.Minute, time.Minute, time.Minute, time.Minute}, Clock: now,
 			Load: ingest.NewReadingStore(rules).LoadFHIR, Documents: testDocuments,
 			Log: slog.New(slog.DiscardHandler), Jitter: func() float64 { return 0 }, StopTimeout: time.Hour, // rounds run after it stopped
 		})
-		a.worker, e.Monitor = e.Transmissions, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))
+		a.worker, e.Monitor = e.DeliveryWorker, dashboard.NewMonitor(dashboard.Probes{}, now, slog.New(slog.DiscardHandler))
 	})
 	a.patient = a.enroll(object{"external_id": "erx-1", "gateway_patient_id": "gw-1"})
 	return a

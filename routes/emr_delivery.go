@@ -2,10 +2,10 @@ package routes
 
 import "github.com/vigilhealth/vigil/internal/emr"
 
-// deliveryPlanView is how readings reach the EMR.
+// deliveryPlanView shows how readings reach the EMR, and why that way.
 type deliveryPlanView struct {
-	Way               emr.Way            `json:"way"`
-	Reason            emr.WayReason      `json:"reason"`
+	Way               emr.DeliveryMode   `json:"way"`
+	Reason            emr.ModeReason     `json:"reason"`
 	ConditionalCreate *bool              `json:"conditional_create"`
 	ObservationSearch []string           `json:"observation_search"`
 	Documents         *documentOfferView `json:"documents"`
@@ -26,7 +26,7 @@ func (a *api) viewDeliveryPlan() *deliveryPlanView {
 	}
 	p := a.EMR.Client.Plan()
 	view := &deliveryPlanView{
-		Way: p.Way, Reason: p.Reason, ConditionalCreate: p.ConditionalCreate, ObservationSearch: p.ObservationSearch, StatementReadAt: instantOrNull(p.ReadAt),
+		Way: p.Mode, Reason: p.Reason, ConditionalCreate: p.ConditionalCreate, ObservationSearch: p.ObservationSearch, StatementReadAt: instantOrNull(p.ReadAt),
 	}
 	if p.Documents != nil {
 		view.Documents = &documentOfferView{p.Documents.Create, p.Documents.Update, append([]string{}, p.Documents.SearchParameters...)}

@@ -37,7 +37,7 @@ func (a *api) importFromEMR(c *web.Call, body importBody) error {
 	defer cancel()
 	done, err := patients.ImportFromEMR(ctx, c.App, a.EMR.Client, what, c.Actor(), c.Now, a.Zone)
 	if err != nil {
-		return upstream(err)
+		return emrFault(err)
 	}
 	if body.PatientIDs.Sent() {
 		return c.Created(viewImportByLocalIDs(done, asSent))

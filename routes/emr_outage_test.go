@@ -68,7 +68,7 @@ func TestStatusDuringAnOutage(t *testing.T) {
 func (d *delivering) send() (id string) {
 	d.t.Helper()
 	id = d.observe()
-	if _, err := d.app.DB().Update(collections.Observations, dbx.Params{"created_at": collections.Instant(d.now)}, dbx.HashExp{"id": id}).Execute(); err != nil {
+	if _, err := d.app.DB().Update(collections.Observations, dbx.Params{"created_at": collections.FormatInstant(d.now)}, dbx.HashExp{"id": id}).Execute(); err != nil {
 		d.t.Fatal(err)
 	}
 	d.request(authz.Nurse, "POST", "/fhir/observations/"+id+"/transform/", nil).want(200)

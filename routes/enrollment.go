@@ -18,11 +18,11 @@ type enrollmentView struct {
 }
 
 func (a *api) readEnrollment(c *web.Call, patient *collections.Patient) error {
-	found, err := a.enrolled.Of(c.App, patient, c.Now)
+	found, err := a.enrolled.ForPatient(c.App, patient, c.Now)
 	if err != nil {
 		return err
 	}
-	return c.Respond(enrollmentView{patient.Id, found}, c.RecordRead(audit.PatientRead, audit.ResourceEnrolment, "", patient.Id))
+	return c.Respond(enrollmentView{patient.Id, found}, c.RecordRead(audit.PatientRead, audit.ResourceEnrollment, "", patient.Id))
 }
 
 // unfinishedView is a patient with an incomplete enrollment.
@@ -33,7 +33,7 @@ type unfinishedView struct {
 	CreatedAt   *string                   `json:"created_at"`
 	State       string                    `json:"state"`
 	Done        int                       `json:"done"`
-	Of          int                       `json:"of"`
+	Total       int                       `json:"of"`
 	Missing     []patients.EnrollmentItem `json:"missing"`
 	Steps       []string                  `json:"steps"`
 	Stops       []string                  `json:"stops"`
@@ -70,7 +70,7 @@ func (a *api) listEnrollments(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := recordShown(c, audit.ResourceEnrolment, "", rows, func(r patients.EnrollmentRow) string { return r.Patient }); err != nil {
+	if err := recordShown(c, audit.ResourceEnrollment, "", rows, func(r patients.EnrollmentRow) string { return r.Patient }); err != nil {
 		return err
 	}
 	page, err := web.PageOf(c, p, len(found.Rows), web.Map(rows, func(r patients.EnrollmentRow) unfinishedView { return viewUnfinished(r, names[r.Patient]) }))
@@ -79,7 +79,7 @@ func (a *api) listEnrollments(c *web.Call) error {
 
 func viewUnfinished(r patients.EnrollmentRow, name patients.Name) unfinishedView {
 	v := unfinishedView{
-		PatientID: r.Patient, PatientName: name.LastFirst(), MRN: name.MRN, CreatedAt: instantOrNull(r.CreatedAt), State: r.State, Done: r.Done, Of: r.Of,
+		PatientID: r.Patient, PatientName: name.LastFirst(), MRN: name.MRN, CreatedAt: instantOrNull(r.CreatedAt), State: r.State, Done: r.Done, Total: r.Total,
 		Missing: []patients.EnrollmentItem{}, Steps: []string{}, Stops: r.Stops,
 	}
 	for _, step := range r.Steps {

@@ -80,7 +80,7 @@ func viewEscalations(app core.App, page []*collections.Escalation) ([]escalation
 	if err != nil {
 		return nil, err
 	}
-	attached, err := escalations.AlertIDsOf(app, page...)
+	attached, err := escalations.AlertIDsByEscalation(app, page...)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (a *api) readFHIRObservation(c *web.Call, o ingest.Observation) error {
 	if !names[o.PatientID].Readable() {
 		return &collections.UnreadableError{Collection: collections.Patients, ID: o.PatientID}
 	}
-	stored, err := a.Transmissions.Load(c.App, o.ID)
+	stored, err := a.DeliveryWorker.Load(c.App, o.ID)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (a *api) fhirStatus(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	connection, since := a.emrConnection(), a.Transmissions.RunningSince()
+	connection, since := a.emrConnection(), a.DeliveryWorker.RunningSince()
 	status := fhirHealth(f, connection, !since.IsZero())
 	uptime, err := dashboard.Uptime(c.App, status == fhirDown, c.Now)
 	if err != nil {
@@ -120,12 +120,12 @@ func (a *api) fhirStatus(c *web.Call) error {
 
 // emrConnection is the state of the EMR as last seen by a delivery or the health check, the later of the two.
 func (a *api) emrConnection() string {
-	_, down := a.Transmissions.Outage()
+	_, down := a.DeliveryWorker.Outage()
 	seen := a.Monitor.Latest()
 	switch {
-	case !a.Transmissions.EMR.Configured():
+	case !a.DeliveryWorker.EMR.Configured():
 		return "not_configured"
-	case down, seen.Services.EMR.Status == dashboard.Down && !a.Transmissions.LastReached().After(seen.At):
+	case down, seen.Services.EMR.Status == dashboard.Down && !a.DeliveryWorker.LastReached().After(seen.At):
 		return "disconnected"
 	}
 	return "connected"
@@ -134,7 +134,7 @@ func (a *api) emrConnection() string {
 // emrOutageSince is the start of the outage as seen by deliveries, else by the health check, which restarts with the
 // process.
 func (a *api) emrOutageSince() time.Time {
-	if since, down := a.Transmissions.Outage(); down {
+	if since, down := a.DeliveryWorker.Outage(); down {
 		return since
 	}
 	return a.Monitor.Latest().EMRDownSince
@@ -160,14 +160,14 @@ const fhirPath = web.BasePath + "/fhir/"
 // fhirFault renders a fault as an OperationOutcome where FHIR is served and the caller accepts it; elsewhere the
 // contract's form applies. Source: docs/decisions/fhir.md, "FHIR read".
 func (a *api) fhirFault(row web.Route, r *http.Request, f *fault.Error) (contentType string, body []byte) {
-	if isFHIRPath(row.Path) || row.Unknown() && isFHIRPath(r.URL.Path) {
+	if isFHIRPath(row.Path) || row.IsUnknown() && isFHIRPath(r.URL.Path) {
 		body, err := fhir.OperationOutcome(issuesOf(f)...)
 		if err != nil {
 			return "", nil
 		}
 		return fhir.ContentType, body
 	}
-	served := slices.Contains(a.contract.produces(row), fhir.ContentType) || row.Unknown() && strings.HasPrefix(r.URL.Path, fhirPath)
+	served := slices.Contains(a.contract.produces(row), fhir.ContentType) || row.IsUnknown() && strings.HasPrefix(r.URL.Path, fhirPath)
 	if !served || web.Preferred(r.Header, web.JSONType, fhir.ContentType) != fhir.ContentType {
 		return "", nil
 	}

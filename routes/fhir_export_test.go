@@ -33,7 +33,7 @@ func newBulk(t *testing.T, scopes ...string) *bulk {
 	t.Helper()
 	b := &bulk{}
 	b.practice = newPractice(t, func(e *routes.Engines) {
-		b.engine = fhirserver.NewBulkExporter(fhirserver.Options{
+		b.engine = fhirserver.NewBulkExporter(fhirserver.BulkExporterOptions{
 			Resources: fhirserver.ExportSource{Engine: &fhirserver.Engine{Systems: e.FHIRSystems, Zone: e.Zone, Directory: e.Directory, PublicURL: e.PublicURL}},
 			Retention: 24 * time.Hour, Clock: func() time.Time { return b.now }, Log: slog.New(slog.DiscardHandler),
 		})
@@ -354,7 +354,7 @@ func TestExportSince(t *testing.T) {
 		}
 	}
 	// An earlier timestamp, committed later.
-	if _, err := b.app.DB().Update("observations", dbx.Params{"updated_at": collections.Instant(moment.Add(-time.Second))}, dbx.HashExp{"id": reading}).Execute(); err != nil {
+	if _, err := b.app.DB().Update("observations", dbx.Params{"updated_at": collections.FormatInstant(moment.Add(-time.Second))}, dbx.HashExp{"id": reading}).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	late := b.manifest(b.start("/$export?_type=Observation" + since))

@@ -113,7 +113,7 @@ func fhirReader(c *web.Call) fhirserver.Reader {
 
 // readFHIR answers with a resource, or with its current version if the path names that version: earlier ones are not stored.
 func (a *api) readFHIR(c *web.Call, kind *fhirserver.ResourceType) error {
-	if err := c.RequireScopes(authz.SystemPart(kind.Type, authz.ToRead)); err != nil {
+	if err := c.RequireScopes(authz.SystemPart(kind.Type, authz.InteractionRead)); err != nil {
 		return err
 	}
 	view, err := readView(c, kind.Type)

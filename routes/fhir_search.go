@@ -64,7 +64,7 @@ func isStrict(c *web.Call) bool {
 
 // readSearch parses a search, or the next page of one.
 func (a *api) readSearch(c *web.Call, kind *fhirserver.ResourceType, params url.Values) (q searchRequest, err error) {
-	if err := c.RequireScopes(authz.SystemPart(kind.Type, authz.ToSearch)); err != nil {
+	if err := c.RequireScopes(authz.SystemPart(kind.Type, authz.InteractionSearch)); err != nil {
 		return q, err
 	}
 	request := fhirserver.Request{Params: params, Strict: isStrict(c), Now: c.Now, Reader: fhirReader(c)}

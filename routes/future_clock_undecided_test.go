@@ -134,7 +134,7 @@ func TestStoryWrongClockAndItsGateway(t *testing.T) {
 }
 
 // A critical gain from a clock that is ahead ranks like one from a correct clock, acknowledged or not, and above another
-// known parameter.
+// orNotOnRecord parameter.
 func TestStoryFutureClockGainRanks(t *testing.T) {
 	c := newIngestingClinic(t)
 	patient, at := c.weighedDaily(80, 80.2, 79.9)

@@ -22,8 +22,8 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// webhookAnswer reports the status of an event to the gateway. Source: docs/decisions/gateway.md, "Webhook answers".
-type webhookAnswer struct {
+// gatewayEventView reports the status of an event to the gateway. Source: docs/decisions/gateway.md, "Webhook answers".
+type gatewayEventView struct {
 	Status        string `json:"status"` // accepted, duplicate, quarantined or ignored
 	EventID       string `json:"event_id"`
 	ObservationID string `json:"observation_id,omitempty"`
@@ -31,7 +31,7 @@ type webhookAnswer struct {
 	// LeftOut are the side values that could not be read.
 	LeftOut []string `json:"left_out,omitempty"`
 	// Results are those of all events, if the gateway sent several; the other members are those of the first that was not rejected.
-	Results []deliveredView `json:"results,omitempty"`
+	Results []vendorEventView `json:"results,omitempty"`
 }
 
 // webhookStatuses are the wire values of the ingest statuses.
@@ -61,7 +61,7 @@ func (a *api) receiveEvent(c *web.Call) error {
 	answer := viewResult(results[first])
 	if results[0].OfSeveral {
 		answer.Results, _ = viewResults(results)
-		a.countRefused(results)
+		a.countRejectedEvents(results)
 	}
 	return c.OK(answer)
 }
@@ -69,11 +69,11 @@ func (a *api) receiveEvent(c *web.Call) error {
 // deliveryAnswer reports the status of each event of a vendor's delivery. Source: docs/decisions/gateway.md, "Other
 // device vendors".
 type deliveryAnswer struct {
-	Results []deliveredView `json:"results"`
+	Results []vendorEventView `json:"results"`
 }
 
-type deliveredView struct {
-	webhookAnswer
+type vendorEventView struct {
+	gatewayEventView
 	EventType       string       `json:"event_type,omitempty"`
 	MeasurementType string       `json:"measurement_type,omitempty"`
 	FieldErrors     fault.Fields `json:"field_errors,omitempty"`
@@ -90,16 +90,16 @@ func receive(vendor gateway.Vendor) handler {
 		if refused == len(results) {
 			return results[0].Rejection
 		}
-		a.countRefused(results)
+		a.countRejectedEvents(results)
 		return c.OK(deliveryAnswer{views})
 	}
 }
 
-func viewResults(results []ingest.Result) (views []deliveredView, refused int) {
-	views = make([]deliveredView, len(results))
+func viewResults(results []ingest.Result) (views []vendorEventView, refused int) {
+	views = make([]vendorEventView, len(results))
 	for i, result := range results {
-		views[i] = deliveredView{
-			webhookAnswer: viewResult(result), EventType: string(result.Event.Type), MeasurementType: result.Event.MeasurementType,
+		views[i] = vendorEventView{
+			gatewayEventView: viewResult(result), EventType: string(result.Event.Type), MeasurementType: result.Event.MeasurementType,
 		}
 		if result.Rejection != nil {
 			refused++
@@ -109,8 +109,8 @@ func viewResults(results []ingest.Result) (views []deliveredView, refused int) {
 	return views, refused
 }
 
-func viewResult(result ingest.Result) webhookAnswer {
-	return webhookAnswer{
+func viewResult(result ingest.Result) gatewayEventView {
+	return gatewayEventView{
 		Status: webhookStatuses[result.Status], EventID: result.EventID, ObservationID: result.ObservationID, Reason: result.Reason,
 		LeftOut: result.Event.LeftOut,
 	}
@@ -145,9 +145,9 @@ func (a *api) receiveFrom(c *web.Call, vendor gateway.Vendor) ([]ingest.Result, 
 	return results, nil
 }
 
-// countRefused counts the rejected events of a request answered with 200; a request rejected as a whole is counted
+// countRejectedEvents counts the rejected events of a request answered with 200; a request rejected as a whole is counted
 // elsewhere.
-func (a *api) countRefused(results []ingest.Result) {
+func (a *api) countRejectedEvents(results []ingest.Result) {
 	for _, result := range results {
 		if result.Rejection != nil && !result.SeenBefore && a.Observer.Rejected != nil {
 			a.Observer.Rejected(result.Rejection.Code)
@@ -162,7 +162,7 @@ func (a *api) auditUnsigned(c *web.Call, body []byte, refusal error) error {
 	if !isFault || (refused.Kind != fault.Unauthenticated && refused.Kind != fault.Forbidden) {
 		return refusal
 	}
-	due := a.refusals.Note(ratelimit.AddressKey(c.Address), refused.Code, c.Now)
+	due := a.rejectionLog.Note(ratelimit.AddressKey(c.Address), refused.Code, c.Now)
 	if len(due) == 0 {
 		return refusal
 	}
@@ -180,7 +180,7 @@ func (a *api) auditUnsigned(c *web.Call, body []byte, refusal error) error {
 	})
 	if err != nil {
 		for _, d := range due {
-			a.refusals.Unrecord(d)
+			a.rejectionLog.Unrecord(d)
 		}
 	}
 	return errors.Join(refusal, err)
@@ -204,15 +204,15 @@ func refusedEntry(c *web.Call, refused gateway.Rejection, body []byte) audit.Ent
 	return entry
 }
 
-// countRejected counts a rejected reading or gateway event.
-func (a *api) countRejected(row web.Route, err error) {
+// countRejectedRequest counts a rejected reading or gateway event.
+func (a *api) countRejectedRequest(row web.Route, err error) {
 	if a.Observer.Rejected != nil && (row.Permission == authz.SignedByGateway || row.Permission == authz.IngestReadings) {
 		a.Observer.Rejected(web.Translate(err).Code)
 	}
 }
 
-// itemView is a quarantined device event. Source: docs/decisions/gateway.md, "Webhook answers".
-type itemView struct {
+// quarantinedEventView is a quarantined device event. Source: docs/decisions/gateway.md, "Webhook answers".
+type quarantinedEventView struct {
 	ID               string       `json:"id"`
 	Status           string       `json:"status"`
 	Reason           string       `json:"reason"`
@@ -232,17 +232,17 @@ type itemView struct {
 }
 
 // viewItems renders events, and the patient where an alert was raised about the event.
-func viewItems(app core.App, page []*collections.GatewayEvent) ([]itemView, error) {
+func viewItems(app core.App, page []*collections.GatewayEvent) ([]quarantinedEventView, error) {
 	patients, err := collections.PatientsOfQuarantine(app, web.Map(page, func(e *collections.GatewayEvent) string { return e.Id })...)
-	return web.Map(page, func(e *collections.GatewayEvent) itemView {
+	return web.Map(page, func(e *collections.GatewayEvent) quarantinedEventView {
 		view := viewItem(e)
 		view.PatientID = orNull(patients[e.Id])
 		return view
 	}), err
 }
 
-func viewItem(e *collections.GatewayEvent) itemView {
-	return itemView{
+func viewItem(e *collections.GatewayEvent) quarantinedEventView {
+	return quarantinedEventView{
 		ID: e.Id, Status: e.Status(), Reason: e.Reason(), EventType: orNull(e.EventType()),
 		DeviceID: orNull(e.DeviceID()), GatewayPatientID: orNull(gateway.PatientIdentifier([]byte(e.Payload().Reveal()))),
 		MeasurementType: orNull(e.MeasurementType()), Timestamp: instantOrNull(e.Timestamp()), ReceivedAt: validate.FormatInstant(e.ReceivedAt()),
@@ -296,7 +296,7 @@ func (a *api) releaseEvent(c *web.Call, event *collections.GatewayEvent) error {
 	if outcome.Observation.ID == "" { // its values are quarantined until confirmed
 		return show(c, c.OK, viewItems)(ingest.FindQuarantined(c.App, event.Id))
 	}
-	a.Transmissions.Wake()
+	a.DeliveryWorker.Wake()
 	return a.answerIngested(c, outcome)
 }
 

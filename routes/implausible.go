@@ -13,12 +13,13 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-// askTyped is what a patient reads who typed an implausible value.
+// askTyped is shown to a patient who typed an implausible value.
 const askTyped = "Is that right? Please check what your device shows and enter it again."
 
-// reportImplausible answers a rejected reading. If its only fault is implausible values and the caller may act on the
-// patient, it first alerts the care team, because the caller may not send the reading again; a patient who typed it is prompted
-// for a correction. Source: docs/decisions/observations.md, "Implausible values" and "Values that a patient types".
+// reportImplausible answers a rejected reading. If implausible values are its only fault and the
+// caller may act on the patient, it first alerts the care team, because the caller may not send the
+// reading again; a patient who typed it is prompted to correct it. Source:
+// docs/decisions/observations.md, "Implausible values" and "Values that a patient types".
 func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error) error {
 	reach := func(patientID string) error { return a.authorizeIngest(c, patientID) }
 	report, implausible := a.implausible(c, kind, body, envelope, refusal, reach)
@@ -36,7 +37,8 @@ func (a *api) reportImplausible(c *web.Call, kind *vitals.Definition, body vital
 	return refusal
 }
 
-// asTypingError prompts a patient who typed values that contradict each other, such as 80/120: most likely they are mistyped, too.
+// asTypingError prompts a patient to correct values that contradict each other, such as 80/120: they
+// are most likely mistyped.
 func asTypingError(c *web.Call, kind *vitals.Definition, body vitals.Body, refusal error) error {
 	refused, isFault := errors.AsType[*fault.Error](refusal)
 	if c.Caller.Role != authz.Patient || !isFault || !kind.IsIncoherent(body) {
@@ -52,7 +54,8 @@ func storageFailure(err error) error {
 	return fault.New(fault.Unavailable, "service_unavailable", "The reading could not be stored.").Because(err)
 }
 
-// implausible returns the report to store about a rejected reading; ok is false if its fault is another one.
+// implausible returns the report to store about a rejected reading; ok is false if implausible
+// values are not its only fault.
 func (a *api) implausible(
 	c *web.Call, kind *vitals.Definition, body vitals.Body, envelope vitals.Envelope, refusal error, reach func(patientID string) error,
 ) (report ingest.ImplausibleReport, ok bool) {
@@ -96,7 +99,7 @@ func (a *api) confirmEvent(c *web.Call, event *collections.GatewayEvent) error {
 	if err != nil {
 		return err
 	}
-	a.Transmissions.Wake()
+	a.DeliveryWorker.Wake()
 	return a.answerIngested(c, outcome)
 }
 
@@ -110,7 +113,7 @@ func (a *api) authorizeDiscard(c *web.Call, event *collections.GatewayEvent) err
 	needed := authz.ManageQuarantine
 	if patient != "" {
 		needed = authz.ConfirmImplausible
-	} else if err := c.RefuseEmergency(); err != nil { // emergency access needs a patient
+	} else if err := c.RejectEmergency(); err != nil { // emergency access needs a patient
 		return err
 	}
 	if authz.ReachOf(c.Caller.Role, needed) == authz.None {

@@ -117,7 +117,7 @@ func TestStoryEscalationAfterRetractions(t *testing.T) {
 	t.Run("it was less urgent before", func(t *testing.T) {
 		c, patient := begin(t)
 		missed, err := alerts.Raise(c.app, alerts.Draft{
-			PatientID: patient, MeasuredAt: c.now.Add(-time.Hour), WithoutValue: true,
+			PatientID: patient, MeasuredAt: c.now.Add(-time.Hour), OmitsValue: true,
 			Finding: alerts.Finding{Type: alerts.TypeMissedReading, Level: alerts.NoData, Message: "Missed on 2026-01-14: weight."},
 		}, c.now)
 		if err != nil {

@@ -69,7 +69,7 @@ func TestIngestTwice(t *testing.T) {
 // simulatedDays returns a practice's events up to now, in the order sent; days that the patient missed have none.
 func simulatedDays(patients, days int, now time.Time) (events []sandbox.Event) {
 	rates := maps.Clone(sandbox.DefaultFaultRates)
-	if patients < 100 { // few events still show every fault
+	if patients < 100 { // minPaidDays events still show every fault
 		for flaw := range rates {
 			rates[flaw] = 0.05
 		}
@@ -131,7 +131,7 @@ func (c *clinic) attempt(t *testing.T, event sandbox.Event) (answers []string) {
 	switch {
 	case event.HeaderAge > 0:
 		attempts = []time.Duration{event.HeaderAge, 0}
-	case event.Flaw == sandbox.FaultLostAnswer:
+	case event.Fault == sandbox.FaultLostAnswer:
 		attempts = []time.Duration{0, 0}
 	}
 	for _, age := range attempts {

@@ -74,13 +74,13 @@ func decodeEnvelope(c *web.Call, raw []byte) (vitals.Envelope, error) {
 
 func (a *api) answerIngested(c *web.Call, outcome ingest.Outcome) error {
 	if !outcome.Duplicate {
-		return c.Created(viewObservation(outcome.Observation, alertSummariesOf(outcome), c.Caller.Role))
+		return c.Created(viewObservation(outcome.Observation, summarizeRaisedAlerts(outcome), c.Caller.Role))
 	}
 	existing, err := collections.AlertsOfObservations(c.App, outcome.Observation.ID)
 	if err != nil {
 		return err
 	}
-	view := viewObservation(outcome.Observation, alertSummaryOf(existing[outcome.Observation.ID]), c.Caller.Role)
+	view := viewObservation(outcome.Observation, summarizeStoredAlerts(existing[outcome.Observation.ID]), c.Caller.Role)
 	view.Add("duplicate", true)
 	return c.OK(view)
 }
@@ -128,7 +128,7 @@ func viewObservations(c *web.Call, page []ingest.Observation) ([]observationView
 		return nil, err
 	}
 	views := web.Map(page, func(o ingest.Observation) observationView {
-		return viewObservation(o, alertSummaryOf(raised[o.ID]), c.Caller.Role)
+		return viewObservation(o, summarizeStoredAlerts(raised[o.ID]), c.Caller.Role)
 	})
 	shown := distinct(page, func(o ingest.Observation) string { return o.PatientID })
 	return views, c.RecordRead(audit.ObservationRead, audit.ResourceObservation, "", shown...)
@@ -176,7 +176,7 @@ func (a *api) retractObservation(c *web.Call, o ingest.Observation) error {
 	if err != nil {
 		return err
 	}
-	a.Transmissions.Wake() // the EMR's copy must be updated
+	a.DeliveryWorker.Wake() // the EMR's copy must be updated
 	return a.readObservation(c, o)
 }
 
@@ -189,7 +189,7 @@ func (a *api) confirmObservation(c *web.Call, o ingest.Observation) error {
 	if o, err = a.ReadingStore.ConfirmSuspect(c.App, o.ID, confirmation, c.Actor(), c.Now); err != nil {
 		return err
 	}
-	a.Transmissions.Wake()
+	a.DeliveryWorker.Wake()
 	return a.readObservation(c, o)
 }
 
@@ -360,7 +360,7 @@ func showAlerts(v *observationView, raisedAlerts []alertSummary, reader authz.Ro
 	v.Add("alert_ids", ids)
 }
 
-func alertSummariesOf(outcome ingest.Outcome) (list []alertSummary) {
+func summarizeRaisedAlerts(outcome ingest.Outcome) (list []alertSummary) {
 	for _, alert := range outcome.Alerts {
 		if alert.Level != string(alerts.Normal) {
 			list = append(list, alertSummary{ID: collections.Number(alert.ID), Level: alert.Level, Message: alert.Message})
@@ -369,7 +369,7 @@ func alertSummariesOf(outcome ingest.Outcome) (list []alertSummary) {
 	return list
 }
 
-func alertSummaryOf(existing []*collections.Alert) (list []alertSummary) {
+func summarizeStoredAlerts(existing []*collections.Alert) (list []alertSummary) {
 	for _, alert := range existing {
 		list = append(list, alertSummary{
 			ID: alert.Number(), Level: alert.Level(), Message: alert.DisplayMessage(), IsQuestion: alert.Type() == alerts.TypeSuspectReading,

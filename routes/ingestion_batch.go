@@ -44,7 +44,7 @@ func (a *api) ingestBatch(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	b := &batch{api: a, call: c, view: readingsView{Results: make([]*lineView, len(items))}, reached: map[string]error{}}
+	b := &readingBatch{api: a, call: c, view: readingsView{Results: make([]*lineView, len(items))}, reached: map[string]error{}}
 	for i, item := range items {
 		if err := b.read(i, item); err != nil {
 			return err
@@ -56,8 +56,8 @@ func (a *api) ingestBatch(c *web.Call) error {
 	return c.OK(b.view)
 }
 
-// batch is a batch in progress.
-type batch struct {
+// readingBatch is a batch in progress.
+type readingBatch struct {
 	api     *api
 	call    *web.Call
 	view    readingsView
@@ -69,7 +69,7 @@ type batch struct {
 }
 
 // read validates one line and its authorization. It returns an error only if the whole batch must fail.
-func (b *batch) read(index int, item jsontext.Value) error {
+func (b *readingBatch) read(index int, item jsontext.Value) error {
 	var body vitals.Body
 	var envelope vitals.Envelope
 	if err := validate.DecodeObject(item, &body); err != nil {
@@ -102,7 +102,7 @@ func (b *batch) read(index int, item jsontext.Value) error {
 }
 
 // identifyPatient is [identifyPatient] for a line. It refuses a second patient from the portal.
-func (b *batch) identifyPatient(envelope *vitals.Envelope) error {
+func (b *readingBatch) identifyPatient(envelope *vitals.Envelope) error {
 	if err := identifyPatient(b.call, envelope); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func sentType(body vitals.Body) (sent validate.String) {
 }
 
 // authorize checks each patient once.
-func (b *batch) authorize(patientID string) error {
+func (b *readingBatch) authorize(patientID string) error {
 	err, isChecked := b.reached[patientID]
 	if !isChecked {
 		err = b.api.authorizeIngest(b.call, patientID)
@@ -135,7 +135,7 @@ func (b *batch) authorize(patientID string) error {
 
 // store stores the valid lines and sets their results. It reports implausible values last, so that later plausible
 // readings count.
-func (b *batch) store() error {
+func (b *readingBatch) store() error {
 	c := b.call
 	if err := c.ChoosePatient("patient_id", b.patient, b.patient != "" || len(c.Caller.Patients) != 1); err != nil { // a refused line may have named another
 		return err
@@ -170,7 +170,7 @@ func (b *batch) store() error {
 var defaultFields = map[string]string{"not_found": "patient_id", "permission_denied": "patient_id", "device_patient_mismatch": "device_id"}
 
 // reject records why a line is rejected, or returns an error that is not the line's fault.
-func (b *batch) reject(index int, err error) error {
+func (b *readingBatch) reject(index int, err error) error {
 	f := web.Translate(err)
 	if f.Kind == fault.Internal || f.Kind == fault.Unavailable {
 		return err

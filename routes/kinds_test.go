@@ -84,13 +84,13 @@ func checkBounds(c *clinic, id string, kind *vitals.Definition) {
 	if raised := c.request(authz.MA, "GET", "/alerts/?type="+main.Group, nil).results(); len(raised) != 1 || raised[0]["level"] != string(alerts.Critical) {
 		c.t.Errorf("alerts: %v", raised)
 	}
-	side := main.Prefix + string(main.Sides[0])
+	side := main.Prefix + string(main.Bounds[0])
 	change := object{main.Group: object{side: main.Range.Min}}
 	c.request(authz.Nurse, "POST", "/triage/simulate-thresholds/", object{"patient_id": id, main.Group: nil}).want(200).wantAt(object{"readings": 1.0})
 	change["reason"] = "As usual for this person"
 	c.request(authz.Nurse, "PUT", "/patients/"+id+"/vital-config/", change).want(200).wantAt(object{main.Group + "." + side: main.Range.Min})
-	logged := c.request(authz.Nurse, "GET", "/threshold-changes/?field="+main.Name+"_"+string(main.Sides[0]), nil).results()
-	if len(logged) != 1 || logged[0]["old_value"] != *main.Defaults.Of(main.Sides[0]) {
+	logged := c.request(authz.Nurse, "GET", "/threshold-changes/?field="+main.Name+"_"+string(main.Bounds[0]), nil).results()
+	if len(logged) != 1 || logged[0]["old_value"] != *main.Defaults.Bound(main.Bounds[0]) {
 		c.t.Errorf("the change log has %v", logged)
 	}
 }
@@ -102,9 +102,9 @@ func TestPracticeStartsWithDeclaredBounds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range vitals.Watched {
-		for _, side := range p.Sides {
-			if got, want := configured.InForce.Of(p).Of(side), p.Defaults.Of(side); !cmp.Equal(got, want) {
+	for _, p := range vitals.ThresholdParameters {
+		for _, side := range p.Bounds {
+			if got, want := configured.InForce.Limits(p).Bound(side), p.Defaults.Bound(side); !cmp.Equal(got, want) {
 				t.Errorf("%s %s is %v, want %v", p.Name, side, got, want)
 			}
 		}

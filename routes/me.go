@@ -32,9 +32,10 @@ type meView struct {
 type practiceView struct {
 	Name     string `json:"name"`
 	TimeZone string `json:"time_zone"`
-	// SendsReports: the EMR takes documents.
+	// SendsReports: the EMR accepts documents.
 	SendsReports bool `json:"sends_reports"`
-	// PortalAdvice is what the practice advises after a reading outside the bounds, by language; without one where it has no words of its own.
+	// PortalAdvice is the practice's advice after a reading outside the bounds, by language; a
+	// language without advice has the console's own words.
 	PortalAdvice map[string]string `json:"portal_advice"`
 }
 

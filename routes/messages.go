@@ -124,13 +124,14 @@ func (a *api) writeToTeam(c *web.Call, patient *collections.Patient) error {
 	return show(c, c.Created, viewMessages(c.Caller.Role))(m, err)
 }
 
-// readText records that a person read a text of a patient, and the earlier ones.
+// readText records that a person read a patient's text and the earlier ones.
 func (a *api) readText(c *web.Call, patient *collections.Patient) error {
 	m, err := inbox.Close(c.App, patient.Id, c.Request.PathValue("message"), c.Actor(), c.Now)
 	return show(c, c.OK, viewMessages(c.Caller.Role))(m, err)
 }
 
-// receiveMessageStatus records what the provider reports of a message. The signature covers the address by which the provider reached the service.
+// receiveMessageStatus records a provider's report about a message. The signature covers the public
+// address that the provider called.
 func (a *api) receiveMessageStatus(c *web.Call) error {
 	q := c.Query()
 	message := q.Text("message", 36)

@@ -43,8 +43,8 @@ func (a *api) receiveText(c *web.Call) error {
 	if err != nil {
 		return fault.New(fault.Unavailable, "service_unavailable", "The text could not be stored.").Because(err)
 	}
-	if result.Filed {
-		a.Transmissions.Wake()
+	if result.StoredReading {
+		a.DeliveryWorker.Wake()
 	}
 	if result.Answered {
 		a.Messages.Wake()
@@ -59,7 +59,8 @@ func (a *api) receiveText(c *web.Call) error {
 	return c.OK(view)
 }
 
-// unmatchedTextView is a text from a number of no patient, or of several.
+// unmatchedTextView is a text from a number that belongs to no patient, to several, or to one who is not
+// monitored.
 type unmatchedTextView struct {
 	ID         string   `json:"id"`
 	ReceivedAt string   `json:"received_at"`
@@ -70,7 +71,7 @@ type unmatchedTextView struct {
 	ClosedAt   *string  `json:"closed_at"`
 }
 
-// listUnmatchedTexts lists the texts that no patient's thread has.
+// listUnmatchedTexts lists the texts that are in no patient's thread.
 func (a *api) listUnmatchedTexts(c *web.Call) error {
 	q, p := c.Listing()
 	status := q.OneOf("status", "open", "closed")
@@ -98,10 +99,12 @@ func (a *api) listUnmatchedTexts(c *web.Call) error {
 	return web.RespondPage(c, p, total, views, 0)
 }
 
-// maxUnmatched bounds the texts that a caller confined to care teams may look through, the newest first.
+// maxUnmatched limits how many texts, newest first, are searched for a caller confined to care
+// teams.
 const maxUnmatched = 2000
 
-// pageOfOwnTexts returns the texts that a caller confined to care teams may see, and how many there are.
+// pageOfOwnTexts returns a page of the texts that a caller confined to care teams may see, and
+// their number.
 func (a *api) pageOfOwnTexts(c *web.Call, isOpen bool, p web.Paging) (page []*collections.Message, total int, err error) {
 	all, _, err := collections.PageOfUnmatchedTexts(c.App, isOpen, 0, maxUnmatched)
 	if err != nil {
@@ -123,8 +126,8 @@ func (a *api) pageOfOwnTexts(c *web.Call, isOpen bool, p web.Paging) (page []*co
 	return web.Cut(p, own), len(own), nil
 }
 
-// sendersInCare returns the patients with the text's number that the caller may see, and whether the caller may see the text: one of these
-// may have sent it, or its number is unknown.
+// sendersInCare returns the patients with the text's number that the caller may see, and whether
+// the caller may see the text: because one of them may have sent it, or no patient has its number.
 func (a *api) sendersInCare(c *web.Call, m *collections.Message) (ids []string, isShown bool, err error) {
 	all, err := inbox.Senders(c.App, m.Phone())
 	if err != nil || !a.confinedToTeams(c) {
@@ -151,7 +154,8 @@ func (a *api) viewUnmatched(c *web.Call, m *collections.Message) (unmatchedTextV
 	}, err
 }
 
-// closeUnmatchedText records that a person dealt with a text of no certain patient. Its message stays without a patient.
+// closeUnmatchedText records that a person dealt with an unmatched text. The text stays without a
+// patient.
 func (a *api) closeUnmatchedText(c *web.Call) error {
 	m, err := collections.MessageByID(c.App, c.Request.PathValue("id"))
 	if err != nil {

@@ -48,33 +48,33 @@ type factsView struct {
 
 // monthEndEntryView is an entry not yet sent, with the reasons that block its next step.
 type monthEndEntryView struct {
-	EntryID         string           `json:"entry_id"`
-	ClaimID         string           `json:"claim_id"`
-	PatientID       string           `json:"patient_id"`
-	PatientName     string           `json:"patient_name"`
-	MRN             string           `json:"mrn"`
-	CPTCode         string           `json:"cpt_code"`
-	BecomesCode     string           `json:"becomes_code"` // after review
-	Units           int              `json:"units"`
-	ServiceDate     string           `json:"service_date"`
-	PeriodStart     string           `json:"billing_period_start"`
-	PeriodEnd       string           `json:"billing_period_end"`
-	LifecycleStatus string           `json:"lifecycle_status"`
-	Source          string           `json:"source"`
-	Amount          billing.Cents    `json:"amount"`
-	Charge          billing.Cents    `json:"charge"`
-	Payer           string           `json:"payer"`
-	PayerID         *int64           `json:"payer_id"`
-	Days            *int             `json:"days"`
-	DaysNeeded      *int             `json:"days_needed"`
-	Minutes         *int             `json:"minutes"`
-	MinutesNeeded   *int             `json:"minutes_needed"`
-	Facts           factsView        `json:"facts"`
-	Ready           bool             `json:"ready"`
-	Reasons         []string         `json:"reasons"`
-	Warnings        []string         `json:"warnings"`
-	Preflight       []claims.Finding `json:"preflight_errors"`
-	InBatch         bool             `json:"in_batch"` // reviewed and ready for a batch
+	EntryID         string         `json:"entry_id"`
+	ClaimID         string         `json:"claim_id"`
+	PatientID       string         `json:"patient_id"`
+	PatientName     string         `json:"patient_name"`
+	MRN             string         `json:"mrn"`
+	CPTCode         string         `json:"cpt_code"`
+	BecomesCode     string         `json:"becomes_code"` // after review
+	Units           int            `json:"units"`
+	ServiceDate     string         `json:"service_date"`
+	PeriodStart     string         `json:"billing_period_start"`
+	PeriodEnd       string         `json:"billing_period_end"`
+	LifecycleStatus string         `json:"lifecycle_status"`
+	Source          string         `json:"source"`
+	Amount          billing.Cents  `json:"amount"`
+	Charge          billing.Cents  `json:"charge"`
+	Payer           string         `json:"payer"`
+	PayerID         *int64         `json:"payer_id"`
+	Days            *int           `json:"days"`
+	DaysNeeded      *int           `json:"days_needed"`
+	Minutes         *int           `json:"minutes"`
+	MinutesNeeded   *int           `json:"minutes_needed"`
+	Facts           factsView      `json:"facts"`
+	Ready           bool           `json:"ready"`
+	Reasons         []string       `json:"reasons"`
+	Warnings        []string       `json:"warnings"`
+	Preflight       []claims.Issue `json:"preflight_errors"`
+	InBatch         bool           `json:"in_batch"` // reviewed and ready for a batch
 }
 
 // monthEndView holds all entries of a month that are not yet sent.
@@ -125,7 +125,7 @@ func viewMonthEndEntry(w billing.MonthEndEntry, who patients.Name) monthEndEntry
 		LifecycleStatus: entry.Status(), Source: entry.Source(), Amount: billing.Cents(entry.AmountCents()), Charge: billing.Cents(entry.ChargeCents()),
 		Payer: entry.PayerName(), PayerID: numberOrNull(entry.PayerID()), Days: w.Days, DaysNeeded: w.DaysNeeded, Minutes: w.Minutes,
 		MinutesNeeded: w.MinutesNeeded, Facts: viewFacts(w), Ready: w.Ready(), Reasons: w.Reasons, Warnings: append([]string{}, w.Warnings...),
-		Preflight: append([]claims.Finding{}, w.Preflight.Errors...),
+		Preflight: append([]claims.Issue{}, w.Preflight.Errors...),
 		InBatch:   entry.Status() == billing.Reviewed && w.Ready() && w.Preflight.OK() && !w.SelfPay,
 	}
 }
@@ -133,7 +133,7 @@ func viewMonthEndEntry(w billing.MonthEndEntry, who patients.Name) monthEndEntry
 // viewFacts assigns the findings to the documents they concern.
 func viewFacts(w billing.MonthEndEntry) factsView {
 	fact := func(reason string, places ...string) string {
-		found := slices.ContainsFunc(w.Preflight.Errors, func(f claims.Finding) bool {
+		found := slices.ContainsFunc(w.Preflight.Errors, func(f claims.Issue) bool {
 			return slices.ContainsFunc(places, func(place string) bool { return strings.HasPrefix(f.Field, place) })
 		})
 		switch {
@@ -176,16 +176,16 @@ func (a *api) reviewInBulk(c *web.Call) error {
 }
 
 // transitionEach applies a transition to each entry in a transaction of its own and returns the results.
-func (a *api) transitionEach(c *web.Call, ids []string, done string, move func() billing.Transition) (details []batchResult, moved int, err error) {
-	details = []batchResult{}
+func (a *api) transitionEach(c *web.Call, ids []string, done string, move func() billing.Transition) (details []transitionResult, moved int, err error) {
+	details = []transitionResult{}
 	seen := map[string]bool{}
 	for _, id := range ids {
-		result := batchResult{ID: id, Status: "skipped", Reason: orNull("repeated")}
+		result := transitionResult{ID: id, Status: "skipped", Reason: orNull("repeated")}
 		if !seen[id] {
 			_, err := a.Billing.ApplyTransition(c.App, id, move(), c.Actor(), c.Now)
 			refused, isFault := errors.AsType[*fault.Error](err)
 			if err == nil {
-				result, moved = batchResult{ID: id, Status: done}, moved+1
+				result, moved = transitionResult{ID: id, Status: done}, moved+1
 			} else if isFault && refused.Kind != fault.Internal {
 				result.Reason = orNull(refused.Code)
 				result.Warnings, _ = refused.Extra["warnings"].([]string)

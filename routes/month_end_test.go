@@ -280,9 +280,9 @@ func BenchmarkMonthEnd(b *testing.B) {
 		c.storeDeviceDays(patients[i], fmt.Sprint("B-", i), c.now.AddDate(0, 0, -31), 16)
 		c.insert("time_entries", dbx.Params{
 			"patient": patients[i], "user": c.people[authz.Nurse].Id, "category": "interactive", "activity": "phone_call", "contact_method": "phone", "source": "manual",
-			"started_at": collections.Instant(time.Date(2026, 1, 1, 5, 0, 0, 0, time.UTC).Add(time.Duration(i) * 25 * time.Minute)),
-			"ended_at":   collections.Instant(time.Date(2026, 1, 1, 5, 24, 0, 0, time.UTC).Add(time.Duration(i) * 25 * time.Minute)), "duration_seconds": 1440,
-			"notes": "", "created_at": collections.Instant(c.now),
+			"started_at": collections.FormatInstant(time.Date(2026, 1, 1, 5, 0, 0, 0, time.UTC).Add(time.Duration(i) * 25 * time.Minute)),
+			"ended_at":   collections.FormatInstant(time.Date(2026, 1, 1, 5, 24, 0, 0, time.UTC).Add(time.Duration(i) * 25 * time.Minute)), "duration_seconds": 1440,
+			"notes": "", "created_at": collections.FormatInstant(c.now),
 		})
 	}
 	c.request(authz.DataMonitor, "POST", "/billing/run/", nil).want(200)

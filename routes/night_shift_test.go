@@ -40,7 +40,7 @@ func newNightShift(t *testing.T, confirm time.Duration, choice ...alerts.Warning
 	return newNightShiftWithRules(t, ingest.Rules{
 		PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute, ConfirmReadings: confirm, LateAfter: 24 * time.Hour,
 		NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2}, IrregularHeartbeats: 3,
-		Suspect: vitals.Distance{Percent: 10, Amount: 10}, WarningPush: append(choice, alerts.PushEach)[0],
+		Suspect: vitals.Tolerance{Percent: 10, Amount: 10}, WarningPush: append(choice, alerts.PushEach)[0],
 	})
 }
 

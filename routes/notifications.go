@@ -38,7 +38,7 @@ func notificationRows() []route {
 		{http.MethodGet, "/notifications/{id}/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).notification, (*api).readNotification)},
 		{http.MethodPost, "/notifications/{id}/read/", authz.UseOwnAccount, ratelimit.User, withRecord((*api).notification, (*api).markRead)},
 		{http.MethodPost, "/notifications/read-all/", authz.UseOwnAccount, ratelimit.User, (*api).markAllRead},
-		{http.MethodGet, "/notifications/deliveries/", authz.ReadDeliveries, ratelimit.User, (*api).listDeliveries},
+		{http.MethodGet, "/notifications/deliveries/", authz.ReadPushDeliveries, ratelimit.User, (*api).listDeliveries},
 		{http.MethodGet, "/users/me/notification-preferences/", authz.UseOwnAccount, ratelimit.User, (*api).readPreferences},
 		{http.MethodPatch, "/users/me/notification-preferences/", authz.UseOwnAccount, ratelimit.User, withBody((*api).updatePreferences)},
 		{http.MethodPost, "/notifications/tokens/register/", authz.UseOwnAccount, ratelimit.User, withBody((*api).registerToken)},
@@ -162,8 +162,8 @@ func (a *api) markAllRead(c *web.Call) error {
 	}{updated})
 }
 
-// deliveryView is a push delivery for administrators.
-type deliveryView struct {
+// pushDeliveryView is a push delivery for administrators.
+type pushDeliveryView struct {
 	ID             int64   `json:"id"`
 	NotificationID int64   `json:"notification_id"`
 	User           *string `json:"user"`
@@ -192,8 +192,8 @@ func (a *api) listDeliveries(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return web.RespondPage(c, p, total, web.Map(pushes, func(push *collections.PushDelivery) deliveryView {
-		view := deliveryView{
+	return web.RespondPage(c, p, total, web.Map(pushes, func(push *collections.PushDelivery) pushDeliveryView {
+		view := pushDeliveryView{
 			ID: push.Number(), NotificationID: collections.Number(push.NotificationID()), User: orNull(addresses[push.UserID()]),
 			TokenID: numberOrNull(push.TokenID()), Type: push.Type(), Title: push.Title(), Body: push.Body(), Status: push.Status(),
 			AttemptedAt: instantOrNull(push.AttemptedAt()),
@@ -217,8 +217,8 @@ func (a *api) updatePreferences(c *web.Call, body notifications.PreferencesBody)
 	return c.Respond(notifications.ChangePreferences(c.App, c.Caller.RecordID, body, a.Zone, c.Now))
 }
 
-// tokenView is a push token for its owner; the token itself is not shown again.
-type tokenView struct {
+// pushTokenView is a push token for its owner; the token itself is not shown again.
+type pushTokenView struct {
 	ID          int64   `json:"id"`
 	DeviceID    string  `json:"device_id"`
 	Type        string  `json:"type"`
@@ -232,7 +232,7 @@ type tokenView struct {
 	UpdatedAt   *string `json:"updated_at"`
 }
 
-func (a *api) viewToken(token *collections.PushToken) tokenView {
+func (a *api) viewToken(token *collections.PushToken) pushTokenView {
 	because := ""
 	switch {
 	case !a.Push.Delivers(token.Type()):
@@ -240,7 +240,7 @@ func (a *api) viewToken(token *collections.PushToken) tokenView {
 	case token.Refused():
 		because = "refused"
 	}
-	return tokenView{
+	return pushTokenView{
 		ID: token.Number(), DeviceID: token.DeviceID(), Type: token.Type(), Platform: token.Platform(), AppVersion: token.AppVersion(),
 		Active: token.Active(), Deliverable: because == "", Because: orNull(because), TokenHint: token.Hint(),
 		CreatedAt: instantOrNull(token.CreatedAt()), UpdatedAt: instantOrNull(token.UpdatedAt()),

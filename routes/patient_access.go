@@ -96,7 +96,7 @@ func (a *api) authorizePatient(c *web.Call, patientID string) error {
 // isInCare reports whether a patient is in the care of a caller who is confined to care teams, or the caller is on call for them. Source:
 // docs/decisions/escalations.md, "On call".
 func (a *api) isInCare(c *web.Call, patientID string) (bool, error) {
-	if onTeam, err := patients.OnCareTeam(c.App, patientID, c.Caller.RecordID); err != nil || onTeam {
+	if onTeam, err := patients.IsOnCareTeam(c.App, patientID, c.Caller.RecordID); err != nil || onTeam {
 		return onTeam, err
 	}
 	return collections.IsOnCallFor(c.App, patientID, c.Caller.RecordID)

@@ -102,7 +102,7 @@ func (a *api) listPatients(c *web.Call) error {
 	q, p := c.Listing()
 	query := patients.Query{
 		Search: q.Text("search", 100), Active: q.Boolean("active"), Deleted: deleted, Offset: p.Offset(), Limit: p.Size,
-		Ordering: patients.ListOrder(q.Ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationLast))),
+		Ordering: patients.ListOrder(q.Ordering(string(patients.ByLastName), string(patients.ByCreation), string(patients.ByCreationDescending))),
 	}
 	mrn, externalID := q.Text("mrn", 50), q.Text("external_id", 110)
 	if err := q.Err(); err != nil {

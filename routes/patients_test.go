@@ -132,7 +132,7 @@ func TestDeleteAndRestore(t *testing.T) {
 	c.request(authz.Admin, "GET", "/patients/?deleted=maybe", nil).wantFields("deleted")
 
 	for i, patient := range []string{id, other} {
-		at := collections.Instant(clock)
+		at := collections.FormatInstant(clock)
 		device := "D-" + string(rune('1'+i))
 		c.insert(collections.Devices, dbx.Params{"id": device, "device_id": device, "status": "assigned", "patient": patient, "assigned_at": at})
 		c.insert(collections.DeviceAssignments, dbx.Params{"id": device, "device_id": device, "patient": patient, "assigned_at": at, "unassigned_at": ""})

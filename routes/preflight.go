@@ -10,11 +10,11 @@ import (
 
 // preflightView holds the reasons for which a payer would reject an entry.
 type preflightView struct {
-	EntryID  string           `json:"entry_id"`
-	ClaimID  string           `json:"claim_id"`
-	OK       bool             `json:"ok"`
-	Errors   []claims.Finding `json:"errors"`
-	Warnings []claims.Finding `json:"warnings"`
+	EntryID  string         `json:"entry_id"`
+	ClaimID  string         `json:"claim_id"`
+	OK       bool           `json:"ok"`
+	Errors   []claims.Issue `json:"errors"`
+	Warnings []claims.Issue `json:"warnings"`
 }
 
 func (a *api) preflightEntry(c *web.Call, entry *collections.BillingEntry) error {

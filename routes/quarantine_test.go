@@ -40,7 +40,7 @@ var clinicRules = ingest.Rules{
 	PracticeZone: newYork, AutoTransform: true, MaxFuture: 5 * time.Minute,
 	NormalReadingsNeeded: alerts.NormalReadingsRequired{Warning: 1, Critical: 2},
 	LateAfter:            24 * time.Hour, IrregularHeartbeats: 3,
-	Suspect: vitals.Distance{Percent: 10, Amount: 10},
+	Suspect: vitals.Tolerance{Percent: 10, Amount: 10},
 }
 
 // newScoringClinic is a clinic that ingests with the early warning score.
@@ -71,7 +71,7 @@ func newClinicWithRules(t testing.TB, rules ingest.Rules, change ...func(*routes
 	}
 	c = newClinic(t, append([]func(*routes.Engines){func(e *routes.Engines) {
 		e.ReadingStore, e.Writer, e.MaxFuture = readings, writer, 5*time.Minute
-		e.Transmissions = emr.NewWorker(emr.WorkerOptions{EMR: client, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR, Clock: now, Log: quiet})
+		e.DeliveryWorker = emr.NewWorker(emr.WorkerOptions{EMR: client, Load: ingest.NewReadingStore(ingest.Rules{}).LoadFHIR, Clock: now, Log: quiet})
 		e.IngestPipeline = ingest.NewPipeline(ingest.PipelineOptions{
 			Adapters: gateway.NewAdapters(gatewaySettings, e.MaxFuture), Readings: readings, Writer: writer, Devices: e.Devices, Log: quiet,
 		})

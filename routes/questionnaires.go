@@ -53,7 +53,7 @@ type questionnaireOption struct {
 	Text  questionnaires.Text `json:"text"`
 }
 
-// questionnaireReply is the answers of one time, with what they show.
+// questionnaireReply is one set of answers, with its result.
 type questionnaireReply struct {
 	ID         string                `json:"id"`
 	AuthoredAt *string               `json:"authored_at"`
@@ -91,7 +91,7 @@ func viewQuestionnaire(c *web.Call) func(questionnaires.Assignment) questionnair
 		if isPortal {
 			view.AssignedBy = nil
 		}
-		if !isPortal || c.Caller.Scope == authz.AsPatient { // a caregiver sees when it was answered, not how
+		if !isPortal || c.Caller.Scope == authz.PortalSelf { // a caregiver sees when it was answered, not how
 			view.Responses = web.Map(a.Responses, viewQuestionnaireReply(c))
 		}
 		return view
@@ -163,7 +163,7 @@ func (a *api) answerQuestionnaire(c *web.Call, patient *collections.Patient) err
 	source := collections.AnsweredByStaff
 	if c.Caller.Role == authz.Patient {
 		source = collections.AnsweredByPatient
-		if c.Caller.Scope != authz.AsPatient {
+		if c.Caller.Scope != authz.PortalSelf {
 			source = collections.AnsweredByCaregiver
 		}
 	}

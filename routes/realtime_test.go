@@ -95,7 +95,7 @@ func TestTwoScreensAgreeAfterABurst(t *testing.T) {
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	publisher := realtime.NewPublisher(realtime.Options{
-		Views: routes.LiveViews{}, Check: c.auth.Check, Zone: newYork, Clock: func() time.Time { return clock }, Log: quiet,
+		Views: routes.LiveViews{}, Authenticate: c.auth.AuthenticatePassively, Zone: newYork, Clock: func() time.Time { return clock }, Log: quiet,
 	})
 	engine := ingest.NewReadingStore(ingest.Rules{PracticeZone: newYork})
 	writer := ingest.NewWriter(engine, func() time.Time { return clock }, quiet, func([]ingest.Outcome) { publisher.Wake() })

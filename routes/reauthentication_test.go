@@ -104,7 +104,7 @@ func TestPasskeysNeedAHostName(t *testing.T) {
 	}
 	c := newClinic(t, func(e *routes.Engines) {
 		authority := auth.New(vigiltest.Sealer(), auth.Options{
-			RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, SignInURL: "http://localhost:8090", RequireTwoFactor: auth.RequiredTwoFactor{Roles: []authz.Role{authz.Admin}},
+			RefreshFamilyLife: time.Hour, FreshSignIn: time.Hour, SignInURL: "http://localhost:8090", RequireTwoFactor: auth.TwoFactorPolicy{Roles: []authz.Role{authz.Admin}},
 		})
 		e.Auth, e.AccessTokens = authority, authority
 	})

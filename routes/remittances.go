@@ -123,7 +123,7 @@ func viewRemittance(r collections.RemittanceRow, posted int64) (v remittanceView
 		view := remittanceItemView{
 			Ordinal: i + 1, Segment: item.Segment, PayerControlNumber: orNull(item.PayerControlNumber), Code: orNull(item.Code),
 			EntryIDs: append([]string{}, item.EntryIDs...), Amount: billing.Cents(item.AmountCents), Reason: item.Reason,
-			ReasonText: clearinghouse.ItemWords(item), Notes: orNull(item.Notes), ClosedBy: orNull(item.ClosedBy), ClosedAt: instantOf(item.ClosedAt),
+			ReasonText: clearinghouse.ItemText(item), Notes: orNull(item.Notes), ClosedBy: orNull(item.ClosedBy), ClosedAt: instantOf(item.ClosedAt),
 		}
 		if item.Segment == clearinghouse.SegmentClaim {
 			view.ClaimControlNumber = orNull(item.ControlNumber)

@@ -18,7 +18,7 @@ import (
 // storeDeadLetter stores a delivery that became a dead letter the given time ago; columns override its values.
 func (d *delivering) storeDeadLetter(number int, ago time.Duration, columns dbx.Params) (id, observation string) {
 	id, observation = fmt.Sprintf("TXN-2026-%06d", number), d.observe()
-	at := collections.Instant(d.now.Add(-ago))
+	at := collections.FormatInstant(d.now.Add(-ago))
 	row := dbx.Params{
 		"id": id, "observation": observation, "patient": d.patient, "observation_type": "weight", "status": "failed", "error_code": emr.CodeUnavailable,
 		"error_message": "EMR unavailable (503)", "attempt_count": 5, "first_attempted_at": at, "last_attempted_at": at, "created_at": at,
@@ -39,7 +39,7 @@ func TestRequeueTransmissions(t *testing.T) {
 		d.storeDeadLetter(900001+i, time.Duration(i+1)*12*time.Hour, nil) // 12, 24 and 36 hours ago
 	}
 	d.storeDeadLetter(900010, time.Hour, dbx.Params{"error_code": emr.CodeAuth, "error_message": "EMR authorization failed (403: insufficient scope)"})
-	d.storeDeadLetter(900011, time.Hour, dbx.Params{"next_retry_at": collections.Instant(d.now.Add(time.Hour))})
+	d.storeDeadLetter(900011, time.Hour, dbx.Params{"next_retry_at": collections.FormatInstant(d.now.Add(time.Hour))})
 	d.storeDeadLetter(900012, time.Hour, dbx.Params{"error_code": "entered_in_error"})
 	other := d.enroll(object{"external_id": "e-2", "mrn": "M-2"})
 	d.storeDeadLetter(900013, time.Hour, dbx.Params{"patient": other, "error_code": emr.CodeInvalidResource})
@@ -115,7 +115,7 @@ func TestTransmissionsByError(t *testing.T) {
 		code := []string{emr.CodeUnavailable, emr.CodePatientNotFound}[i%2]
 		d.storeDeadLetter(900001+i, time.Duration(i)*time.Hour, dbx.Params{"error_code": code})
 	}
-	d.storeDeadLetter(900100, time.Hour, dbx.Params{"next_retry_at": collections.Instant(d.now.Add(time.Hour))})
+	d.storeDeadLetter(900100, time.Hour, dbx.Params{"next_retry_at": collections.FormatInstant(d.now.Add(time.Hour))})
 	d.storeDeadLetter(900101, time.Hour, dbx.Params{"status": "transmitted", "error_code": "", "error_message": ""})
 	d.storeDeadLetter(900102, time.Hour, dbx.Params{"error_code": "entered_in_error"})
 	for filter, want := range map[string]float64{

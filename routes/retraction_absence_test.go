@@ -29,7 +29,7 @@ func TestStoryRetractionDuringAbsence(t *testing.T) {
 			c.t = t
 			patient := c.enroll(object{"gateway_patient_id": "gw-1"})
 			if _, err := alerts.Raise(c.app, alerts.Draft{
-				PatientID: patient, MeasuredAt: c.now.Add(-time.Hour), WithoutValue: true,
+				PatientID: patient, MeasuredAt: c.now.Add(-time.Hour), OmitsValue: true,
 				Finding: alerts.Finding{Type: alerts.TypeMissedReading, Level: alerts.NoData, Message: "Missed on 2026-01-14: blood pressure."},
 			}, c.now); err != nil {
 				t.Fatal(err)

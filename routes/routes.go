@@ -124,7 +124,7 @@ var table = slices.Concat([]route{
 	{http.MethodPost, "/emr/test/connection/", authz.TestEMR, ratelimit.User, (*api).testEMRConnection},
 	{http.MethodGet, "/emr/patients/", authz.SearchEMRPatients, ratelimit.User, (*api).searchEMRPatients},
 
-	// unlinked.go
+	// unlinked_patients.go
 	{http.MethodGet, "/emr/unlinked-patients/", authz.SearchEMRPatients, ratelimit.User, (*api).listUnlinkedPatients},
 	{http.MethodPost, "/emr/unlinked-patients/{id}/link/", authz.ImportPatients, ratelimit.User, withPatient((*api).linkPatient)},
 
@@ -336,7 +336,7 @@ type Engines struct {
 	Directory           *patients.Directory
 	ReadingStore        *ingest.ReadingStore
 	Writer              *ingest.Writer
-	Transmissions       *emr.Worker
+	DeliveryWorker      *emr.Worker
 	Monitor             *dashboard.Monitor
 	Jobs                Jobs
 	Dashboard           *dashboard.Board
@@ -364,11 +364,11 @@ type Engines struct {
 // api is the receiver of the handlers.
 type api struct {
 	Engines
-	contract document
-	refusals gateway.RejectionLog
-	codes    *icd10.Lookup
-	enrolled *patients.Enrollments
-	pages    triagePages
+	contract     contractIndex
+	rejectionLog gateway.RejectionLog
+	codes        *icd10.Lookup
+	enrolled     *patients.Enrollments
+	pages        triagePages
 }
 
 // Register serves the tables on the app's router. It ends the chain of OnServe handlers that calls it.
@@ -382,7 +382,7 @@ func Register(e *core.ServeEvent, engines Engines) error {
 		Engines: engines, contract: described, codes: &icd10.Lookup{}, pages: newTriagePages(),
 		enrolled: &patients.Enrollments{Billing: engines.Billing, Delivers: engines.EMR.delivers},
 	}
-	server := &web.Server{Options: engines.Options, Produces: a.produces, Parameters: a.contract.parameters, Refused: a.countRejected, RenderFault: a.fhirFault, AuthorizePatient: a.authorizePatient}
+	server := &web.Server{Options: engines.Options, Produces: a.produces, Parameters: a.contract.parameters, OnError: a.countRejectedRequest, RenderFault: a.fhirFault, AuthorizePatient: a.authorizePatient}
 	return server.Mount(e, append(a.bind(web.BasePath, table), a.bind("", rootTable)...), mountDocs)
 }
 

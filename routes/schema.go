@@ -48,14 +48,14 @@ func readContract(source []byte) (contract, error) {
 //go:embed operations.json
 var operationFacts []byte
 
-// document holds the parts of the contract that are needed at startup.
-type document struct {
+// contractIndex holds the parts of the contract that are needed at startup.
+type contractIndex struct {
 	whole      func() (contract, error)
 	Produced   map[string][]string `json:"produced"`
 	Parameters map[string][]string `json:"parameters"`
 }
 
-func documentOf(version string) (d document, err error) {
+func documentOf(version string) (d contractIndex, err error) {
 	d.whole = sync.OnceValues(func() (contract, error) { return contractOfVersion(version) })
 	if err := json.Unmarshal(operationFacts, &d); err != nil {
 		return d, fmt.Errorf("reading the facts of operations: %w", err)
@@ -64,22 +64,24 @@ func documentOf(version string) (d document, err error) {
 }
 
 // produces lists the media types of a row's successful answers; JSON for a row that is not listed.
-func (d document) produces(row web.Route) []string {
+func (d contractIndex) produces(row web.Route) []string {
 	if types, known := d.Produced[row.Method+" "+row.Path]; known {
 		return types
 	}
 	return []string{web.JSONType}
 }
 
-// outsideQueries are the operations with queries that others compose: identity providers and the EMR add parameters to a
-// callback, to be ignored by RFC 6749, 4.1.2, and device vendors to their webhooks.
+// outsideQueries are the operations with queries that others compose: identity providers and the EMR
+// add parameters to a callback, which RFC 6749, 4.1.2 requires clients to ignore, and device
+// vendors add them to their webhooks.
 var outsideQueries = []string{"/auth/oidc/", "/auth/smart/callback/", "/emr/auth/callback/", "/gateway/", "/oauth/"}
 
-// parameters returns the query parameters that a row of the API takes. It reports false for a row that ignores unknown
-// ones. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters in queries".
-func (d document) parameters(row web.Route) (names []string, checked bool) {
+// parameters returns the query parameters of an endpoint. It reports false for one that ignores
+// unknown parameters. Source: docs/decisions/conventions.md, "Booleans, enums and unknown filters
+// in queries".
+func (d contractIndex) parameters(row web.Route) (names []string, checked bool) {
 	path, ours := strings.CutPrefix(row.Path, web.BasePath)
-	if !ours || row.Unknown() || slices.ContainsFunc(outsideQueries, func(start string) bool { return strings.HasPrefix(path, start) }) {
+	if !ours || row.IsUnknown() || slices.ContainsFunc(outsideQueries, func(start string) bool { return strings.HasPrefix(path, start) }) {
 		return nil, false
 	}
 	return d.Parameters[row.Method+" "+row.Path], true

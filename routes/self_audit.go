@@ -7,8 +7,8 @@ import (
 
 // selfAuditView is a billing audit of a month.
 type selfAuditView struct {
-	Month    string            `json:"month"`
-	Findings []reports.Finding `json:"findings"`
+	Month    string                 `json:"month"`
+	Findings []reports.PatternMatch `json:"findings"`
 }
 
 // readSelfAudit lists entries by id only; opening an entry records the access to its patient.

@@ -24,8 +24,8 @@ func (c *clinic) billedLine(patient, code, service, start, end, status string) s
 	}
 	c.insert(collections.BillingEntries, dbx.Params{
 		"id": id, "claim_id": numbers[0], "patient": patient, "cpt_code": code, "service_date": service, "billing_period_start": start,
-		"billing_period_end": end, "lifecycle_status": status, "source": "manual", "units": 1, "amount_cents": 4302, "created_at": collections.Instant(c.now),
-		"updated_at": collections.Instant(c.now),
+		"billing_period_end": end, "lifecycle_status": status, "source": "manual", "units": 1, "amount_cents": 4302, "created_at": collections.FormatInstant(c.now),
+		"updated_at": collections.FormatInstant(c.now),
 	})
 	return id
 }

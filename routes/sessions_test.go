@@ -97,7 +97,7 @@ func TestReusedTokenEndsAccessTokens(t *testing.T) {
 
 func TestStaffHaveTimeForASecondFactor(t *testing.T) {
 	c := newClinic(t, func(e *routes.Engines) {
-		authority := auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: 30 * 24 * time.Hour, FreshSignIn: time.Hour, RequireTwoFactor: auth.RequiredTwoFactor{
+		authority := auth.New(vigiltest.Sealer(), auth.Options{RefreshFamilyLife: 30 * 24 * time.Hour, FreshSignIn: time.Hour, RequireTwoFactor: auth.TwoFactorPolicy{
 			Roles: []authz.Role{authz.Nurse, authz.Admin}, Grace: 7 * 24 * time.Hour, Since: vigiltest.Clock,
 		}})
 		e.Auth, e.AccessTokens = authority, authority

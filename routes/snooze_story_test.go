@@ -290,7 +290,7 @@ func TestSnoozeEndAlertsOnce(t *testing.T) {
 		At string `db:"ended_at"`
 	}
 	if err := w.app.DB().NewQuery("SELECT ended_by, ended_at FROM snoozes").All(&ended); err != nil || len(ended) != 1 || ended[0].By != "system" ||
-		ended[0].At != collections.Instant(clock.Add(time.Hour)) {
+		ended[0].At != collections.FormatInstant(clock.Add(time.Hour)) {
 		t.Errorf("ended: %v (%v)", ended, err)
 	}
 	before := vigiltest.RowCounts(t, w.app)

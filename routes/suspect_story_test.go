@@ -230,7 +230,7 @@ func TestStoryTypedWeightConfirmsNoDevice(t *testing.T) {
 					c.request(authz.Nurse, "POST", "/ingestion/weight/", body).want(201)
 				}
 			}
-			kept := c.queryRows(t, `SELECT weight_kg || ' ' || IIF(review_state = '', 'accepted', review_state) FROM observations WHERE measured_at >= '`+collections.Instant(at)+`' ORDER BY measured_at`)
+			kept := c.queryRows(t, `SELECT weight_kg || ' ' || IIF(review_state = '', 'accepted', review_state) FROM observations WHERE measured_at >= '`+collections.FormatInstant(at)+`' ORDER BY measured_at`)
 			wantSame(t, "kept", kept, story.want)
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/routes/web"
 )
 
-type timeView struct {
+type timeEntryView struct {
 	ID              int64   `json:"id"`
 	PatientID       string  `json:"patient_id"`
 	PatientName     string  `json:"patient_name"`
@@ -43,7 +43,7 @@ type timeView struct {
 	OverlapSeconds int     `json:"overlap_seconds"`
 }
 
-func (a *api) viewTimes(app core.App, page []*collections.TimeEntry) ([]timeView, error) {
+func (a *api) viewTimes(app core.App, page []*collections.TimeEntry) ([]timeEntryView, error) {
 	names, err := patients.Names(app, distinct(page, (*collections.TimeEntry).PatientID))
 	if err != nil {
 		return nil, err
@@ -52,15 +52,15 @@ func (a *api) viewTimes(app core.App, page []*collections.TimeEntry) ([]timeView
 	if err != nil {
 		return nil, err
 	}
-	views := make([]timeView, len(page))
+	views := make([]timeEntryView, len(page))
 	for i, entry := range page {
-		views[i] = timeView{
+		views[i] = timeEntryView{
 			ID: entry.Number(), PatientID: entry.PatientID(), PatientName: names[entry.PatientID()].FullName(), User: collections.Number(entry.UserRecordID()),
 			UserName: authors[entry.UserRecordID()], Category: entry.Category(), Activity: orNull(entry.Activity()),
 			ContactMethod: orNull(entry.Contact()), Source: entry.Source(), StartedAt: instantOrNull(entry.StartedAt()),
 			EndedAt: instantOrNull(entry.EndedAt()), DurationSeconds: entry.Seconds(), Running: entry.Running(), AutoStopped: entry.AutoStopped(),
 			Notes: orNull(entry.Notes().Reveal()), Billed: entry.Billed(), BillingEntryID: orNull(entry.EntryID()),
-			Live: a.Billing.IsLiveContact(entry), RecordedAt: instantOrNull(entry.CreatedAt()), ToAttest: entry.ToAttest(),
+			Live: a.Billing.IsLiveContact(entry), RecordedAt: instantOrNull(entry.CreatedAt()), ToAttest: entry.NeedsAttestation(),
 			AttestedBy: orNull(entry.AttestedBy()), AttestedAt: instantOrNull(entry.AttestedAt()), OverlapSeconds: entry.OverlapSeconds(),
 			EscalationID: numberOrNull(entry.EscalationID()), CreatedAt: instantOrNull(entry.CreatedAt()), UpdatedAt: instantOrNull(entry.UpdatedAt()),
 		}
@@ -77,7 +77,7 @@ func (a *api) listTime(c *web.Call) error {
 	}
 	filter := collections.TimeFilter{From: between.From, To: between.To, PatientID: patientID, Category: category, Own: timeEntryOwner(c)}
 	if month.Start != "" {
-		filter.MonthStart, filter.MonthEnd = a.Billing.Bounds(month)
+		filter.MonthStart, filter.MonthEnd = a.Billing.TimeRange(month)
 	}
 	if user != nil {
 		filter.UserID = collections.NumberID(*user)

@@ -61,7 +61,7 @@ func TestTokenExchange(t *testing.T) {
 		t.Run(name, func(t *testing.T) { h.exchange(token, nil).want(400, "invalid_grant") })
 	}
 	h.exchange(h.provider.IDToken("center-2", claimsOf("ann", object{"iat": h.now.Add(-5 * time.Minute).Unix()})), nil).want(200)
-	h.send(answer.text("access_token"), "GET", "/auth/profile/", nil).want(200) // refusals ended no session
+	h.send(answer.text("access_token"), "GET", "/auth/profile/", nil).want(200) // rejectionLog ended no session
 	if after := h.queryColumn("SELECT email FROM users"); len(after) != len(accounts) {
 		t.Errorf("accounts %v, before %v", after, accounts)
 	}

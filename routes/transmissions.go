@@ -14,7 +14,7 @@ import (
 )
 
 type transmissionView struct {
-	heldDeliveryView
+	blockedDeliveryView
 
 	ID               string      `json:"id"`
 	ObservationID    *string     `json:"observation_id"`
@@ -37,8 +37,8 @@ type transmissionView struct {
 
 func viewTransmission(t *collections.Transmission, names map[string]patients.Name) transmissionView {
 	return transmissionView{
-		heldDeliveryView: viewHeldDelivery(t),
-		ID:               t.Id, ObservationID: orNull(t.ReadingID()), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FullName(),
+		blockedDeliveryView: viewHeldDelivery(t),
+		ID:                  t.Id, ObservationID: orNull(t.ReadingID()), PatientID: t.PatientID(), PatientName: names[t.PatientID()].FullName(),
 		ObservationType: orNull(t.ObservationType()), Form: cmp.Or(t.Form(), "reading"), Status: t.Status(), ErrorMessage: orNull(t.ErrorMessage()), ErrorCode: orNull(t.ErrorCode()),
 		GivenUp: t.IsDeadLetter(), Remedy: remedyOf(t),
 		AttemptCount: t.AttemptCount(), MaxAttempts: emr.MaxAttempts, FirstAttemptedAt: instantOrNull(t.FirstAttemptedAt()),
@@ -62,7 +62,7 @@ type attemptView struct {
 }
 
 func (a *api) readTransmission(c *web.Call) error {
-	found, ledger, err := emr.Find(c.App, c.Request.PathValue("id"))
+	found, ledger, err := emr.FindDelivery(c.App, c.Request.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ type queuedView struct {
 }
 
 func (a *api) transformObservation(c *web.Call, o ingest.Observation) error {
-	if err := a.Transmissions.Transform(c.App, o.ID, c.Actor(), c.Now); err != nil {
+	if err := a.DeliveryWorker.Transform(c.App, o.ID, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	return c.OK(queuedView{
@@ -107,7 +107,7 @@ func (a *api) transformObservation(c *web.Call, o ingest.Observation) error {
 }
 
 func (a *api) transmitObservation(c *web.Call, o ingest.Observation) error {
-	delivery, err := a.Transmissions.Deliver(c.App, o.ID, c.Actor(), c.Now)
+	delivery, err := a.DeliveryWorker.Deliver(c.App, o.ID, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -156,11 +156,11 @@ type transmissionErrorView struct {
 }
 
 func (a *api) processPending(c *web.Call) error {
-	transformed, err := a.Transmissions.RetryTransforms(c.Request.Context(), c.App, a.ProcessPendingLimit, c.Now)
+	transformed, err := a.DeliveryWorker.RetryTransforms(c.Request.Context(), c.App, a.ProcessPendingLimit, c.Now)
 	if err != nil {
 		return err
 	}
-	round, err := a.Transmissions.SendDue(c.Request.Context(), c.App, a.ProcessPendingLimit)
+	round, err := a.DeliveryWorker.SendDue(c.Request.Context(), c.App, a.ProcessPendingLimit)
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (a *api) requeueTransmissions(c *web.Call, body requeueBody) error {
 	}
 	requeued, err := emr.Requeue(c.Request.Context(), c.App, filter, c.Actor(), c.Now)
 	if requeued > 0 {
-		a.Transmissions.Wake()
+		a.DeliveryWorker.Wake()
 	}
 	return c.Respond(requeuedView{Requeued: requeued}, err)
 }
@@ -254,5 +254,5 @@ func emrDiagnostics(c *web.Call, t *collections.Transmission) (*string, error) {
 	if words == "" {
 		return nil, nil
 	}
-	return &words, c.RecordRead(audit.EMRWordsRead, audit.ResourceTransmission, t.Id, t.PatientID())
+	return &words, c.RecordRead(audit.EMRDiagnosticsRead, audit.ResourceTransmission, t.Id, t.PatientID())
 }

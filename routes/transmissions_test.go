@@ -112,7 +112,7 @@ func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 	}
 	monitor := dashboard.NewMonitor(fine, at, slog.New(slog.DiscardHandler))
 	d.clinic = newClinic(t, func(e *routes.Engines) {
-		e.Transmissions, e.Monitor, e.ProcessPendingLimit = worker, monitor, 100
+		e.DeliveryWorker, e.Monitor, e.ProcessPendingLimit = worker, monitor, 100
 		for _, f := range change {
 			f(e)
 		}
@@ -133,8 +133,8 @@ func newDelivering(t *testing.T, change ...func(*routes.Engines)) *delivering {
 func (d *delivering) observe() (id string) {
 	id = collections.NewUUID()
 	d.insert(collections.Observations, dbx.Params{
-		"id": id, "patient": d.patient, "observation_type": "weight", "weight_kg": 80.5, "measured_at": collections.Instant(clock),
-		"status": "final", "source": "api", "created_at": collections.Instant(clock), "updated_at": collections.Instant(clock),
+		"id": id, "patient": d.patient, "observation_type": "weight", "weight_kg": 80.5, "measured_at": collections.FormatInstant(clock),
+		"status": "final", "source": "api", "created_at": collections.FormatInstant(clock), "updated_at": collections.FormatInstant(clock),
 	})
 	return id
 }
@@ -200,13 +200,13 @@ func TestFHIRStatus(t *testing.T) {
 	for i := range 21 {
 		d.insert(collections.Transmissions, dbx.Params{
 			"id": "TXN-2025-00000" + string(rune('a'+i)), "observation": collections.NewUUID(), "patient": d.patient, "status": "failed",
-			"next_retry_at": collections.Instant(clock.Add(time.Hour)), "last_attempted_at": collections.Instant(clock.Add(-24 * time.Hour)),
+			"next_retry_at": collections.FormatInstant(clock.Add(time.Hour)), "last_attempted_at": collections.FormatInstant(clock.Add(-24 * time.Hour)),
 		})
 	}
 	for i, status := range []string{"healthy", "degraded", "down"} {
-		d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.Instant(clock.Add(-time.Duration(i) * time.Hour)), "status": status})
+		d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.FormatInstant(clock.Add(-time.Duration(i) * time.Hour)), "status": status})
 	}
-	d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.Instant(clock.AddDate(0, -2, 0)), "status": "down"})
+	d.insert(collections.HealthSamples, dbx.Params{"sampled_at": collections.FormatInstant(clock.AddDate(0, -2, 0)), "status": "down"})
 	d.request(authz.MA, "GET", "/fhir/status/", nil).want(200).wantAt(object{
 		"status": "degraded", "queue.failed_awaiting_retry": 21.0, "today_stats.failed": 0.0, "uptime": "66.6%",
 	})

@@ -65,7 +65,7 @@ func viewTriage(row triage.Row, names map[string]patients.Name) triageView {
 		LastReviewedAt: instantOrNull(row.LastReviewedAt), LastReviewedBy: orNull(row.LastReviewedBy),
 		ActiveEscalations: row.ActiveEscalations, LastReadingAt: instantOrNull(row.LastReadingAt),
 		NeedsReview: row.NeedsReview, NeedsThresholds: row.NeedsThresholds(), RiskFactors: row.Factors,
-		Provisional: row.Provisional, DecideBy: instantOrNull(triage.DecideBy(row.ProvisionalSince)), Handling: orNull(string(triage.CriticalStatusOf(row.RiskScore))),
+		Provisional: row.Provisional, DecideBy: instantOrNull(triage.DecideBy(row.ProvisionalSince)), Handling: orNull(string(triage.CriticalStatusFor(row.RiskScore))),
 	}
 	if row.UnacknowledgedAlerts > 0 {
 		view.OldestUnacknowledgedAt = instantOrNull(row.OldestUnacknowledgedAt)
@@ -140,7 +140,7 @@ func (a *api) readTriageQuery(c *web.Call) (query triageQuery, err error) {
 	query = triageQuery{paging: p, filter: triage.Filter{
 		RiskLevel:      q.OneOf("risk_level", string(triage.RiskCritical), string(triage.RiskWarning), string(triage.RiskNormal), string(triage.RiskNoData)),
 		Unacknowledged: q.Boolean("has_unack_alerts"), NeedsReview: q.Boolean("needs_review"), Escalated: q.IsTrue("escalated"),
-		Order: triage.Order(q.Ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByLastReading), string(triage.ByLatestReading))),
+		Order: triage.Order(q.Ordering(string(triage.BySeverity), string(triage.ByLeastRisk), string(triage.ByOldestReading), string(triage.ByNewestReading))),
 	}}
 	if mine := q.IsTrue("mine"); mine || a.confinedToTeams(c) {
 		query.filter.CareTeamOf = c.Caller.RecordID
@@ -148,19 +148,19 @@ func (a *api) readTriageQuery(c *web.Call) (query triageQuery, err error) {
 	only, search := q.PatientID(), q.Text("search", 100)
 	query.trends, query.concern = q.IsTrue("trends"), q.IsTrue("concern")
 	if ids := q.PatientIDs(); ids != nil {
-		query.filter.Among = ids
+		query.filter.PatientIDs = ids
 	}
-	query.plain = only == "" && query.filter.Among == nil && search == "" && !query.trends && !query.concern
+	query.plain = only == "" && query.filter.PatientIDs == nil && search == "" && !query.trends && !query.concern
 	if err := q.Err(); err != nil {
 		return query, err
 	}
 	if search != "" {
-		if query.filter.Among, err = patients.Search(a.Directory, search, maxSearchMatches); err != nil {
+		if query.filter.PatientIDs, err = patients.Search(a.Directory, search, maxSearchMatches); err != nil {
 			return query, err
 		}
 	}
 	if only != "" {
-		query.filter.CareTeamOf, query.filter.Among = "", []string{only}
+		query.filter.CareTeamOf, query.filter.PatientIDs = "", []string{only}
 		err = a.authorizePatient(c, only)
 	}
 	return query, err

@@ -92,9 +92,9 @@ func viewConcern(c triage.Concern) concernView {
 		MeasuredAt: instantOrNull(c.MeasuredAt), Bounds: boundsView{c.Limits.CriticalLow, c.Limits.Low, c.Limits.High, c.Limits.Critical}, Reasons: []reasonView{},
 	}
 	for _, v := range c.Values {
-		view.Values[v.Of.Column] = v.Value
+		view.Values[v.Parameter.Column] = v.Value
 	}
-	if of := c.Of(); of != nil {
+	if of := c.Parameter(); of != nil {
 		view.Parameter, view.Unit = new(of.Column), new(of.Range.Unit)
 	} else if c.Change != nil {
 		view.Parameter, view.Unit = new(vitals.WeightKg.Column), new(vitals.WeightKg.Range.Unit)

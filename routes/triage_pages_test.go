@@ -107,7 +107,7 @@ func (l *busyList) act() (what string) {
 			record, err := collections.FindTriageScore(l.app, patient)
 			if err == nil {
 				record.Set([]string{"last_reviewed_by", "risk_level"}[n%2], []string{fmt.Sprint("somebody", n, "@vigil.test"), "normal"}[n%2])
-				record.Set("scored_at", collections.Instant(l.now.Add(time.Duration(n))))
+				record.Set("scored_at", collections.FormatInstant(l.now.Add(time.Duration(n))))
 				err = l.app.Save(record)
 			}
 			if err != nil {

@@ -112,9 +112,9 @@ func TestTriageStats(t *testing.T) {
 	var ids []string
 	for i, columns := range []dbx.Params{
 		{"risk_score": 80, "risk_level": "critical", "unacknowledged_alerts": 2, "active_escalations": 1, "needs_review": true},
-		{"risk_score": 60, "risk_level": "warning", "unacknowledged_alerts": 1, "needs_review": true, "last_reviewed_at": collections.Instant(midnight.Add(-time.Microsecond))},
-		{"risk_score": 21, "risk_level": "normal", "last_reviewed_at": collections.Instant(midnight)},
-		{"last_reviewed_at": collections.Instant(c.now)},
+		{"risk_score": 60, "risk_level": "warning", "unacknowledged_alerts": 1, "needs_review": true, "last_reviewed_at": collections.FormatInstant(midnight.Add(-time.Microsecond))},
+		{"risk_score": 21, "risk_level": "normal", "last_reviewed_at": collections.FormatInstant(midnight)},
+		{"last_reviewed_at": collections.FormatInstant(c.now)},
 	} {
 		ids = append(ids, c.enroll(nil))
 		c.rank(ids[i], columns)

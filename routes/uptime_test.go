@@ -53,7 +53,7 @@ func TestUptimeAgreesWithStatus(t *testing.T) {
 					status = "healthy"
 				}
 				d.insert(collections.HealthSamples, dbx.Params{
-					"sampled_at": collections.Instant(clock.Add(-time.Duration(i+1) * time.Minute)), "status": status, "services": services,
+					"sampled_at": collections.FormatInstant(clock.Add(-time.Duration(i+1) * time.Minute)), "status": status, "services": services,
 				})
 			}
 			status := "operational"

@@ -44,7 +44,7 @@ func (a *api) viewUser(c *web.Call, users ...*collections.User) (func(*collectio
 	if err != nil {
 		return nil, err
 	}
-	locks, err := a.Auth.Locks(c.App, users, c.Now)
+	locks, err := a.Auth.LockoutEnds(c.App, users, c.Now)
 	return func(user *collections.User) userView {
 		return userView{viewProfile(user, havePasskeys), orNull(user.PatientID()), instantOrNull(locks[user.Id])}
 	}, err
@@ -149,7 +149,8 @@ func (a *api) resetUserTwoFactor(c *web.Call, id string) error {
 	return c.Respond(detailView{"Two-factor authentication is off."}, err)
 }
 
-// readCurrentPassword reads an optional body: another one has no password.
+// readCurrentPassword reads an optional body; a body of another form counts as one without a
+// password.
 func readCurrentPassword(c *web.Call) (body auth.CurrentPasswordBody, err error) {
 	raw, err := c.Body()
 	_ = validate.DecodeObject(raw, &body)

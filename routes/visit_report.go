@@ -34,7 +34,7 @@ func (a *api) readVisitReport(c *web.Call, patient *collections.Patient) error {
 		}
 	}
 	if month := monthOf(q, "month"); month.Start != "" {
-		request.From, request.To = a.Billing.Bounds(month)
+		request.From, request.To = a.Billing.TimeRange(month)
 		switch {
 		case q.Has("days"):
 			q.Reject("month", "Must not be combined with days.")

@@ -23,7 +23,7 @@ import (
 type thresholdsView = validate.OrderedObject
 
 // shownSides is the order of the bounds.
-var shownSides = []vitals.Side{vitals.High, vitals.FastingHigh, vitals.Critical, vitals.Low, vitals.CriticalLow}
+var shownSides = []vitals.Bound{vitals.High, vitals.FastingHigh, vitals.Critical, vitals.Low, vitals.CriticalLow}
 
 // thresholdsFor renders a threshold set; the portal does not show which user changed it.
 func thresholdsFor(c *web.Call) func(alerts.Configuration) thresholdsView {
@@ -61,7 +61,7 @@ func viewApplied(c *web.Call, applied []collections.AppliedTemplate) []collectio
 }
 
 func viewGroup(group string, t alerts.Thresholds) (view validate.OrderedObject) {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		switch rule := t.Change(p); {
 		case p.Group != group:
 		case p.Change != nil:
@@ -78,8 +78,8 @@ func viewGroup(group string, t alerts.Thresholds) (view validate.OrderedObject) 
 			}
 		default:
 			for _, side := range shownSides {
-				if slices.Contains(p.Sides, side) {
-					view.Add(p.Prefix+string(side), t.Of(p).Of(side))
+				if slices.Contains(p.Bounds, side) {
+					view.Add(p.Prefix+string(side), t.Limits(p).Bound(side))
 				}
 			}
 		}
@@ -116,10 +116,11 @@ func (a *api) setThresholds(c *web.Call, patientID string) error {
 	if patientID == "" {
 		set = triage.SetThresholds
 	}
-	return change(c, patientID, fromBody(alerts.ChangeBody.Read), set, web.RespondWith(c.OK, thresholdsFor(c)))
+	return change(c, patientID, fromBody(alerts.ThresholdChangeBody.Read), set, web.RespondWith(c.OK, thresholdsFor(c)))
 }
 
-// withAlerts adds to a change of a patient's bounds, in its transaction, the alerts about values that the new bounds make critical.
+// withAlerts wraps a change of a patient's bounds: its transaction also raises the alerts about
+// values that the new bounds make critical.
 func withAlerts[T any](
 	readings *ingest.ReadingStore, set func(core.App, string, T, audit.Actor, time.Time) (alerts.Configuration, error),
 ) func(core.App, string, T, audit.Actor, time.Time) (alerts.Configuration, error) {
@@ -217,7 +218,7 @@ func viewTally(t alerts.Tally) tallyView {
 	return tallyView{Total: t.Critical + t.Warning, Critical: t.Critical, Warning: t.Warning}
 }
 
-func viewSimulation(p alerts.Proposal, s alerts.Simulated) simulationView {
+func viewSimulation(p alerts.Proposal, s alerts.SimulationResult) simulationView {
 	view := simulationView{
 		PatientID: orNull(p.PatientID), From: validate.FormatInstant(s.From), To: validate.FormatInstant(s.To), PatientsTotal: s.PatientsTotal,
 		PatientsSeen: s.Patients, SampleEvery: s.SampleEvery, Complete: s.Complete, Readings: s.Readings,
@@ -237,7 +238,7 @@ func viewSimulation(p alerts.Proposal, s alerts.Simulated) simulationView {
 }
 
 func (a *api) simulateThresholds(c *web.Call) error {
-	proposal, err := web.Read(c, alerts.ChangeBody.ReadProposal)
+	proposal, err := web.Read(c, alerts.ThresholdChangeBody.ReadProposal)
 	if err != nil {
 		return err
 	}
@@ -256,7 +257,7 @@ func (a *api) simulateThresholds(c *web.Call) error {
 		return err
 	}
 	err = audit.Append(c.App, audit.Entry{
-		Event: audit.ThresholdWhatIf, Actor: c.Actor(), ResourceType: audit.ResourceThresholds, ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
+		Event: audit.ThresholdSimulate, Actor: c.Actor(), ResourceType: audit.ResourceThresholds, ResourceID: proposal.PatientID, PatientID: proposal.PatientID,
 	}, c.Now)
 	return c.Respond(viewSimulation(proposal, simulated), err)
 }

@@ -18,8 +18,8 @@ import (
 func (c *clinic) storedReading(patient, kind string, at time.Time, values dbx.Params) {
 	c.t.Helper()
 	row := dbx.Params{
-		"id": collections.NewUUID(), "patient": patient, "observation_type": kind, "measured_at": collections.Instant(at), "status": "final",
-		"source": "gateway", "origin": "device", "created_at": collections.Instant(c.now), "updated_at": collections.Instant(c.now),
+		"id": collections.NewUUID(), "patient": patient, "observation_type": kind, "measured_at": collections.FormatInstant(at), "status": "final",
+		"source": "gateway", "origin": "device", "created_at": collections.FormatInstant(c.now), "updated_at": collections.FormatInstant(c.now),
 	}
 	for name, value := range values {
 		row[name] = value

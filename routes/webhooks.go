@@ -64,7 +64,7 @@ type webhookSecretView struct {
 	Secret string `json:"secret"`
 }
 
-func viewWebhookSecret(created webhooks.Secret) webhookSecretView {
+func viewWebhookSecret(created webhooks.CreatedWebhook) webhookSecretView {
 	return webhookSecretView{viewWebhook(created.Webhook), created.Secret}
 }
 
@@ -290,7 +290,7 @@ func (WebhookViews) observation(app core.App, id string) (any, error) {
 		return nil, err
 	}
 	raised, err := collections.AlertsOfObservations(app, id)
-	return viewObservation(o, alertSummaryOf(raised[id]), authz.Client), err
+	return viewObservation(o, summarizeStoredAlerts(raised[id]), authz.Client), err
 }
 
 func (v WebhookViews) patient(app core.App, id string) (any, error) {

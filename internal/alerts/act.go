@@ -43,7 +43,7 @@ func Act(tx core.App, alert *collections.Alert, action Action, by audit.Actor, n
 	changes.Record(changedStatus, from, alert.Status())
 	if action.Move != Annotate {
 		if !heldUntil.IsZero() {
-			changes[changedHeld] = audit.Change{Old: collections.Instant(heldUntil)}
+			changes[changedHeld] = audit.Change{Old: collections.FormatInstant(heldUntil)}
 		}
 		if action.Reviewed != "" {
 			changes[ChangedReview] = audit.Change{Old: action.Reviewed}
@@ -70,11 +70,11 @@ func Attach(tx core.App, alert *collections.Alert, escalationID string, by audit
 
 // applyMove changes the alert's columns as the move requires.
 func applyMove(alert *collections.Alert, from Status, action Action, by audit.Actor, now time.Time) error {
-	to, err := Next(from, action.Move)
+	to, err := NextStatus(from, action.Move)
 	if err != nil {
 		return err
 	}
-	who := AuthorOf(by)
+	who := ActorName(by)
 	alert.SetStatus(string(to), now)
 	if from == StatusActive && to != StatusActive {
 		alert.SetAcknowledged(who, now)
@@ -194,6 +194,6 @@ func remindFollowUp(tx core.App, id string, now time.Time) error {
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.FollowUpDue, Severity: "info", PatientID: alert.PatientID(), AlertID: id, UserID: owner.Id,
 		Body: "Follow up: " + label + ", " + alert.DisplayMessage(),
-		Key:  "alert " + id + " follow-up " + collections.Instant(alert.FollowUpAt()),
+		Key:  "alert " + id + " follow-up " + collections.FormatInstant(alert.FollowUpAt()),
 	}, now)
 }

@@ -38,7 +38,7 @@ func inStatus(t *testing.T, app core.App, status alerts.Status) *collections.Ale
 	id := store(t, app, alerts.Draft{Finding: alerts.Finding{Type: "pulse", Level: alerts.Warning, Message: "Pulse 120 bpm."}}, now)
 	changes := dbx.Params{"status": string(status), "acknowledged": status != alerts.StatusActive}
 	if status != alerts.StatusActive {
-		changes["acknowledged_by"], changes["acknowledged_at"] = "colleague@vigil.test", collections.Instant(now)
+		changes["acknowledged_by"], changes["acknowledged_at"] = "colleague@vigil.test", collections.FormatInstant(now)
 	}
 	if _, err := app.DB().Update(collections.Alerts, changes, dbx.HashExp{"id": id}).Execute(); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func trailOf(t *testing.T, app core.App, id string) (list []string) {
 func TestAct(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	later := now.Add(time.Minute)
-	at := collections.Instant(later)
+	at := collections.FormatInstant(later)
 	for _, test := range []struct {
 		from   alerts.Status
 		action alerts.Action
@@ -102,8 +102,8 @@ func TestAct(t *testing.T) {
 			"status": "active", "acknowledged": false, "acknowledged_by": "", "notes": "Waiting.", "updated_at": at,
 		}, "alert.note nurse@vigil.test notes"},
 		{alerts.StatusAcknowledged, alerts.Action{Move: alerts.Acknowledge, FollowUpAt: later.Add(time.Hour)}, map[string]any{
-			"status": "acknowledged", "acknowledged_by": "colleague@vigil.test", "acknowledged_at": collections.Instant(now), "follow_up_required": true,
-			"follow_up_at": collections.Instant(later.Add(time.Hour)), "follow_up_by": "nurse@vigil.test", "follow_up_told": false,
+			"status": "acknowledged", "acknowledged_by": "colleague@vigil.test", "acknowledged_at": collections.FormatInstant(now), "follow_up_required": true,
+			"follow_up_at": collections.FormatInstant(later.Add(time.Hour)), "follow_up_by": "nurse@vigil.test", "follow_up_told": false,
 		}, "alert.acknowledge nurse@vigil.test"},
 		{alerts.StatusAcknowledged, alerts.Action{Move: alerts.Resolve}, map[string]any{
 			"status": "resolved", "acknowledged_by": "colleague@vigil.test", "resolved_by": "nurse@vigil.test",
@@ -117,7 +117,7 @@ func TestAct(t *testing.T) {
 			if vigiltest.Code(err) != "invalid_state" || len(trailOf(t, app, alert.Id)) != 0 {
 				t.Errorf("%s of one that is %s: %v", test.action.Move, test.from, err)
 			}
-			wantColumns(t, app, alert.Id, map[string]any{"status": string(test.from), "updated_at": collections.Instant(now)})
+			wantColumns(t, app, alert.Id, map[string]any{"status": string(test.from), "updated_at": collections.FormatInstant(now)})
 			continue
 		}
 		if err != nil {
@@ -183,9 +183,9 @@ func TestGuard(t *testing.T) {
 		want    map[string]any
 		trail   string
 	}{
-		{"nothing", alerts.StatusResolved, nil, "", "", map[string]any{"updated_at": collections.Instant(now)}, ""},
+		{"nothing", alerts.StatusResolved, nil, "", "", map[string]any{"updated_at": collections.FormatInstant(now)}, ""},
 		{"acknowledged", alerts.StatusActive, map[string]any{"status": "acknowledged", "notes": "By hand."}, alerts.Acknowledge, "", map[string]any{
-			"acknowledged": true, "acknowledged_by": "nurse@vigil.test", "notes": "By hand.", "updated_at": collections.Instant(later),
+			"acknowledged": true, "acknowledged_by": "nurse@vigil.test", "notes": "By hand.", "updated_at": collections.FormatInstant(later),
 		}, "alert.acknowledge nurse@vigil.test notes status"},
 		{"resolved", alerts.StatusAcknowledged, map[string]any{"status": "resolved", "outcome": "seen"}, alerts.Resolve, "", map[string]any{
 			"acknowledged_by": "colleague@vigil.test", "resolved_by": "nurse@vigil.test", "outcome": "seen",
@@ -194,13 +194,13 @@ func TestGuard(t *testing.T) {
 			"acknowledged": false, "clinical_note": "Fine.",
 		}, "alert.note nurse@vigil.test clinical_note"},
 		{"a follow-up without a time is due tomorrow", alerts.StatusActive, map[string]any{"follow_up_required": true}, alerts.Annotate, "", map[string]any{
-			"follow_up_at": collections.Instant(later.Add(24 * time.Hour)), "follow_up_by": "nurse@vigil.test", "follow_up_told": false,
+			"follow_up_at": collections.FormatInstant(later.Add(24 * time.Hour)), "follow_up_by": "nurse@vigil.test", "follow_up_told": false,
 		}, "alert.note nurse@vigil.test follow_up_required"},
 		{
 			"a follow-up", alerts.StatusActive,
-			map[string]any{"follow_up_required": true, "follow_up_at": collections.Instant(later.Add(time.Hour))},
+			map[string]any{"follow_up_required": true, "follow_up_at": collections.FormatInstant(later.Add(time.Hour))},
 			alerts.Annotate, "",
-			map[string]any{"follow_up_at": collections.Instant(later.Add(time.Hour))},
+			map[string]any{"follow_up_at": collections.FormatInstant(later.Add(time.Hour))},
 			"alert.note nurse@vigil.test follow_up_at follow_up_required",
 		},
 		{"back to active", alerts.StatusAcknowledged, map[string]any{"status": "active"}, "", "status", nil, ""},
@@ -263,8 +263,8 @@ func TestResolvedBySystem(t *testing.T) {
 	about("D1", "", mine)
 	about("D1", "")
 	wantColumns(t, app, mine, map[string]any{
-		"status": "auto_resolved", "acknowledged": true, "acknowledged_by": "system", "acknowledged_at": collections.Instant(later),
-		"resolved_by": "system", "resolved_at": collections.Instant(later), "updated_at": collections.Instant(later),
+		"status": "auto_resolved", "acknowledged": true, "acknowledged_by": "system", "acknowledged_at": collections.FormatInstant(later),
+		"resolved_by": "system", "resolved_at": collections.FormatInstant(later), "updated_at": collections.FormatInstant(later),
 	})
 	if err := alerts.AuditAutoResolved(app, collections.ResolvedAlert{ID: mine, PatientID: "p1"}, later); err != nil {
 		t.Fatal(err)
@@ -301,7 +301,7 @@ func TestTrail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	notified := dbx.Params{"id": "announcement001", "key": alerts.AnnouncementKey(id), "told_at": collections.Instant(now.Add(time.Minute))}
+	notified := dbx.Params{"id": "announcement001", "key": alerts.AnnouncementKey(id), "told_at": collections.FormatInstant(now.Add(time.Minute))}
 	if _, err := app.DB().Insert(collections.Announcements, notified).Execute(); err != nil {
 		t.Fatal(err)
 	}

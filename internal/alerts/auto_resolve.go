@@ -12,29 +12,29 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Evaluated is a reading with its findings under the thresholds in force.
-type Evaluated struct {
+// EvaluatedReading is a reading with its findings under the thresholds in force.
+type EvaluatedReading struct {
 	MeasuredAt time.Time
 	DeviceID   string
 	Origin     vitals.Origin
 	Findings   []Finding
-	// Apart are the times of measurement of readings that look like another person's: it resolves none of their alerts.
-	Apart []time.Time
+	// OtherPersonTimes are the times of measurement of readings that look like another person's: it resolves none of their alerts.
+	OtherPersonTimes []time.Time
 	// Measured are the alert types of which it has a value, also without a finding: a first weight is compared with none.
 	Measured []string
 }
 
 // canResolve reports whether the reading counts for an alert: it is as reliable, surely measured after it, and not another person's.
-func (e Evaluated) canResolve(o Open) bool {
+func (e EvaluatedReading) canResolve(o OpenAlert) bool {
 	if o.UnprovenDevice != nil && e.DeviceID != *o.UnprovenDevice && !e.MeasuredAt.After(o.CreatedAt) {
 		return false
 	}
-	return e.Origin.CanResolve(o.Origin) && !slices.ContainsFunc(e.Apart, o.MeasuredAt.Equal)
+	return e.Origin.CanResolve(o.Origin) && !slices.ContainsFunc(e.OtherPersonTimes, o.MeasuredAt.Equal)
 }
 
 // isSupersededBy reports whether a newer reading ends a late alert, as it would if it had arrived first. With an unproven clock the alert may be
 // about the present, and only normal readings end it. Source: docs/decisions/alerts.md, "Late readings".
-func (o Open) isSupersededBy(r Evaluated) bool {
+func (o OpenAlert) isSupersededBy(r EvaluatedReading) bool {
 	return o.Late && o.UnprovenDevice == nil && slices.Contains(r.Measured, o.Type) && r.canResolve(o)
 }
 
@@ -43,7 +43,7 @@ func (o Open) isSupersededBy(r Evaluated) bool {
 // resolved by the first data, at any age.
 // sequence holds all readings measured after any of these alerts, r among them, in order of measurement. It is required if r is not the
 // newest of its kind, and nil otherwise. Source: docs/decisions/alerts.md, "Auto-resolve" and "Reading origins".
-func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, needed NormalReadingsRequired) []Progress {
+func AutoResolve(open []OpenAlert, r EvaluatedReading, sequence []EvaluatedReading, now time.Time, needed NormalReadingsRequired) []Progress {
 	var progress []Progress
 	for _, alert := range open {
 		if alert.resolvesOnAnyReading(r) {
@@ -57,7 +57,7 @@ func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, 
 			progress = append(progress, Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true, Superseded: true})
 			continue
 		}
-		finding, spoke := FindingOf(r.Findings, alert.Type)
+		finding, spoke := FindingByType(r.Findings, alert.Type)
 		if !spoke {
 			continue
 		}
@@ -69,7 +69,7 @@ func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, 
 			count = 0
 		case r.canResolve(alert):
 			count++
-			resolved = count >= needed.of(alert.Level)
+			resolved = count >= needed.forLevel(alert.Level)
 		}
 		if resolved || count != alert.NormalReadings {
 			progress = append(progress, Progress{Alert: alert, NormalReadings: count, Resolved: resolved})
@@ -80,7 +80,7 @@ func AutoResolve(open []Open, r Evaluated, sequence []Evaluated, now time.Time, 
 
 // CanAutoResolve reports whether later readings may still resolve the alert. Only a clinician resolves one after its window, one with a
 // doubtful time, and one about a change over weeks.
-func (o Open) CanAutoResolve(now time.Time) bool {
+func (o OpenAlert) CanAutoResolve(now time.Time) bool {
 	return !o.TimeInDoubt && !IsSlowChange(o.Parameter) && now.Sub(o.CreatedAt) <= max(minResolveWindow, o.ResolvesWithin)
 }
 
@@ -111,15 +111,15 @@ func ResolveWindow(schedule collections.Schedule, alertType string) time.Duratio
 
 // ResolvedBy counts the consecutive normal readings in sequence after the alert, and reports whether the required number was ever reached.
 // A breach resets the count. Only readings at least as reliable as the alert's own count.
-func (o Open) ResolvedBy(sequence []Evaluated, needed NormalReadingsRequired) (normal int, resolved bool) {
+func (o OpenAlert) ResolvedBy(sequence []EvaluatedReading, needed NormalReadingsRequired) (normal int, resolved bool) {
 	for _, r := range sequence {
-		finding, spoke := FindingOf(r.Findings, o.Type)
+		finding, spoke := FindingByType(r.Findings, o.Type)
 		switch {
 		case !spoke || !o.MeasuredAt.Before(r.MeasuredAt):
 		case finding.Breached():
 			normal = 0
 		case r.canResolve(o):
-			if normal++; normal >= needed.of(o.Level) {
+			if normal++; normal >= needed.forLevel(o.Level) {
 				return normal, true
 			}
 		}
@@ -127,7 +127,7 @@ func (o Open) ResolvedBy(sequence []Evaluated, needed NormalReadingsRequired) (n
 	return normal, false
 }
 
-func (n NormalReadingsRequired) of(level Level) int {
+func (n NormalReadingsRequired) forLevel(level Level) int {
 	if level == Critical {
 		return n.Critical
 	}
@@ -135,12 +135,12 @@ func (n NormalReadingsRequired) of(level Level) int {
 }
 
 // resolvesOnAnyReading reports whether the alert is about missing data that r supplies. A typed reading does not prove that a device works.
-func (o Open) resolvesOnAnyReading(r Evaluated) bool {
+func (o OpenAlert) resolvesOnAnyReading(r EvaluatedReading) bool {
 	return o.Type == TypeMissedReading || (o.Type == TypeNoReading24h && o.DeviceID == r.DeviceID && r.Origin != vitals.OriginPatient)
 }
 
-// FindingOf returns the finding of an alert type, if there is one.
-func FindingOf(findings []Finding, alertType string) (Finding, bool) {
+// FindingByType returns the finding of an alert type, if there is one.
+func FindingByType(findings []Finding, alertType string) (Finding, bool) {
 	for _, finding := range findings {
 		if finding.Type == alertType {
 			return finding, true

@@ -12,17 +12,17 @@ import (
 
 func TestAutoResolve(t *testing.T) {
 	const hour = time.Hour
-	raised := func(alertType string, level alerts.Level, ago time.Duration, normal int) alerts.Open {
-		return alerts.Open{ID: "a", Type: alertType, Level: level, MeasuredAt: now.Add(-ago), CreatedAt: now.Add(-ago), NormalReadings: normal}
+	raised := func(alertType string, level alerts.Level, ago time.Duration, normal int) alerts.OpenAlert {
+		return alerts.OpenAlert{ID: "a", Type: alertType, Level: level, MeasuredAt: now.Add(-ago), CreatedAt: now.Add(-ago), NormalReadings: normal}
 	}
 	counts := func(normal int, resolved bool) *alerts.Progress {
 		return &alerts.Progress{NormalReadings: normal, Resolved: resolved}
 	}
-	created := func(a alerts.Open, ago time.Duration) alerts.Open { a.CreatedAt = now.Add(-ago); return a }
+	created := func(a alerts.OpenAlert, ago time.Duration) alerts.OpenAlert { a.CreatedAt = now.Add(-ago); return a }
 	normal, high := bloodPressure(120, 80), bloodPressure(150, 80)
 	tests := []struct {
 		name    string
-		alert   alerts.Open
+		alert   alerts.OpenAlert
 		reading vitals.Reading
 		want    *alerts.Progress // nil: untouched
 	}{
@@ -44,8 +44,8 @@ func TestAutoResolve(t *testing.T) {
 		{"battery alerts are not about readings", raised("device_battery", alerts.Critical, hour, 0), normal, nil},
 		{"a missed reading is over when data comes", raised("missed_reading", alerts.NoData, hour, 0), weight(80), counts(0, true)},
 		{"however late", raised("missed_reading", alerts.NoData, 90*24*hour, 0), normal, counts(0, true)},
-		{"a silent device that speaks", alerts.Open{ID: "a", Type: "no_reading_24h", DeviceID: "D1"}, from("D1", normal), counts(0, true)},
-		{"is not another device", alerts.Open{ID: "a", Type: "no_reading_24h", DeviceID: "D1"}, from("D2", normal), nil},
+		{"a silent device that speaks", alerts.OpenAlert{ID: "a", Type: "no_reading_24h", DeviceID: "D1"}, from("D1", normal), counts(0, true)},
+		{"is not another device", alerts.OpenAlert{ID: "a", Type: "no_reading_24h", DeviceID: "D1"}, from("D2", normal), nil},
 	}
 	needed := alerts.NormalReadingsRequired{Warning: 1, Critical: 2}
 	thresholds := alerts.InForce(defaults, nil)
@@ -56,10 +56,10 @@ func TestAutoResolve(t *testing.T) {
 				test.want.Alert = test.alert
 				want = []alerts.Progress{*test.want}
 			}
-			r := alerts.Evaluated{
+			r := alerts.EvaluatedReading{
 				MeasuredAt: test.reading.MeasuredAt, DeviceID: test.reading.DeviceID, Findings: alerts.Evaluate(test.reading, thresholds, nil),
 			}
-			if diff := cmp.Diff(want, alerts.AutoResolve([]alerts.Open{test.alert}, r, nil, now, needed)); diff != "" {
+			if diff := cmp.Diff(want, alerts.AutoResolve([]alerts.OpenAlert{test.alert}, r, nil, now, needed)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -71,12 +71,12 @@ func TestResolvingByOrigin(t *testing.T) {
 	thresholds, normal, high := alerts.InForce(defaults, nil), bloodPressure(120, 80), bloodPressure(150, 80)
 	for _, raised := range append(vitals.Origins, "") {
 		for _, origin := range vitals.Origins {
-			alert := alerts.Open{
+			alert := alerts.OpenAlert{
 				ID: "a", Type: "blood_pressure", Level: alerts.Critical, MeasuredAt: now.Add(-time.Hour), CreatedAt: now.Add(-time.Hour), NormalReadings: 1,
 				Origin: vitals.Origin(raised),
 			}
 			settle := func(r vitals.Reading) []alerts.Progress {
-				return alerts.AutoResolve([]alerts.Open{alert}, alerts.Evaluated{
+				return alerts.AutoResolve([]alerts.OpenAlert{alert}, alerts.EvaluatedReading{
 					MeasuredAt: r.MeasuredAt, Origin: vitals.Origin(origin), Findings: alerts.Evaluate(r, thresholds, nil),
 				}, nil, now, alerts.NormalReadingsRequired{Warning: 1, Critical: 2})
 			}
@@ -92,10 +92,10 @@ func TestResolvingByOrigin(t *testing.T) {
 			}
 		}
 	}
-	silent := alerts.Open{ID: "a", Type: alerts.TypeNoReading24h, DeviceID: "D1"}
+	silent := alerts.OpenAlert{ID: "a", Type: alerts.TypeNoReading24h, DeviceID: "D1"}
 	for origin, want := range map[vitals.Origin]int{vitals.OriginDevice: 1, vitals.OriginPatient: 0} {
-		r := alerts.Evaluated{MeasuredAt: now, DeviceID: "D1", Origin: origin}
-		if got := alerts.AutoResolve([]alerts.Open{silent}, r, nil, now, alerts.NormalReadingsRequired{}); len(got) != want {
+		r := alerts.EvaluatedReading{MeasuredAt: now, DeviceID: "D1", Origin: origin}
+		if got := alerts.AutoResolve([]alerts.OpenAlert{silent}, r, nil, now, alerts.NormalReadingsRequired{}); len(got) != want {
 			t.Errorf("a silent device and a reading by %s: %+v", origin, got)
 		}
 	}
@@ -103,27 +103,27 @@ func TestResolvingByOrigin(t *testing.T) {
 
 // Normal readings are counted in order of measurement, in any order of arrival.
 func TestResolvedBy(t *testing.T) {
-	at := func(minutes int, origin vitals.Origin, level alerts.Level) alerts.Evaluated {
-		return alerts.Evaluated{
+	at := func(minutes int, origin vitals.Origin, level alerts.Level) alerts.EvaluatedReading {
+		return alerts.EvaluatedReading{
 			MeasuredAt: now.Add(time.Duration(minutes) * time.Minute), Origin: origin, Findings: []alerts.Finding{{Type: "blood_pressure", Level: level}},
 		}
 	}
-	alert := alerts.Open{Type: "blood_pressure", Level: alerts.Critical, MeasuredAt: now, Origin: vitals.OriginDevice}
+	alert := alerts.OpenAlert{Type: "blood_pressure", Level: alerts.Critical, MeasuredAt: now, Origin: vitals.OriginDevice}
 	for _, test := range []struct {
 		name     string
-		sequence []alerts.Evaluated
+		sequence []alerts.EvaluatedReading
 		normal   int
 		settled  bool
 	}{
 		{"nothing", nil, 0, false},
-		{"before the alert, and at its moment", []alerts.Evaluated{at(-1, "device", ""), at(0, "device", "")}, 0, false},
-		{"one", []alerts.Evaluated{at(1, "device", "")}, 1, false},
-		{"two", []alerts.Evaluated{at(1, "device", ""), at(2, "staff", "")}, 2, true},
-		{"with a breach between", []alerts.Evaluated{at(1, "device", ""), at(2, "device", alerts.Warning), at(3, "device", "")}, 1, false},
-		{"enough before a breach", []alerts.Evaluated{at(1, "device", ""), at(2, "import", ""), at(3, "device", alerts.Critical)}, 2, true},
-		{"a patient's words between", []alerts.Evaluated{at(1, "device", ""), at(2, "patient", ""), at(3, "machine", "")}, 2, true},
-		{"a patient's words alone", []alerts.Evaluated{at(1, "patient", ""), at(2, "patient", "")}, 0, false},
-		{"a breach that a patient typed", []alerts.Evaluated{at(1, "device", ""), at(2, "patient", alerts.Warning), at(3, "device", "")}, 1, false},
+		{"before the alert, and at its moment", []alerts.EvaluatedReading{at(-1, "device", ""), at(0, "device", "")}, 0, false},
+		{"one", []alerts.EvaluatedReading{at(1, "device", "")}, 1, false},
+		{"two", []alerts.EvaluatedReading{at(1, "device", ""), at(2, "staff", "")}, 2, true},
+		{"with a breach between", []alerts.EvaluatedReading{at(1, "device", ""), at(2, "device", alerts.Warning), at(3, "device", "")}, 1, false},
+		{"enough before a breach", []alerts.EvaluatedReading{at(1, "device", ""), at(2, "import", ""), at(3, "device", alerts.Critical)}, 2, true},
+		{"a patient's words between", []alerts.EvaluatedReading{at(1, "device", ""), at(2, "patient", ""), at(3, "machine", "")}, 2, true},
+		{"a patient's words alone", []alerts.EvaluatedReading{at(1, "patient", ""), at(2, "patient", "")}, 0, false},
+		{"a breach that a patient typed", []alerts.EvaluatedReading{at(1, "device", ""), at(2, "patient", alerts.Warning), at(3, "device", "")}, 1, false},
 	} {
 		if normal, resolved := alert.ResolvedBy(test.sequence, alerts.NormalReadingsRequired{Warning: 1, Critical: 2}); normal != test.normal || resolved != test.settled {
 			t.Errorf("%s: %d %t", test.name, normal, resolved)

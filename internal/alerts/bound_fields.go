@@ -25,7 +25,7 @@ func (f boundField) Name() string { return f.group + "." + f.field }
 
 // Groups lists the threshold groups in the contract's order.
 var Groups = func() (groups []string) {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if !slices.Contains(groups, p.Group) {
 			groups = append(groups, p.Group)
 		}
@@ -39,15 +39,15 @@ type ascending []boundField
 // boundOrders lists all bounds that can be set, grouped by the order they must keep.
 // Source: docs/decisions/alerts.md, "Extra threshold fields" and "Change-log field names".
 var boundOrders = func() (all []ascending) {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Change != nil {
 			all = append(all, changeFields(p)...)
 			continue
 		}
 		var list ascending
-		for _, side := range p.Sides {
+		for _, side := range p.Bounds {
 			f := boundField{group: p.Group, field: p.Prefix + string(side), logName: p.Name + "_" + string(side), within: p.Range}
-			f.inForce = func(t Thresholds) *float64 { return t.Of(p).Of(side) }
+			f.inForce = func(t Thresholds) *float64 { return t.Limits(p).Bound(side) }
 			if side == vitals.FastingHigh {
 				f.mayEqual = p.Prefix + string(vitals.High)
 			}
@@ -143,7 +143,7 @@ func (b Bounds) Problems(isChanged func(name string) bool) map[string]string {
 // problemsOf also rejects a target for the practice (patientID ""): targets belong to patients.
 func (b Bounds) problemsOf(patientID string, isChanged func(name string) bool) map[string]string {
 	wrong := b.Problems(isChanged)
-	for _, p := range vitals.ChangeWatched {
+	for _, p := range vitals.ChangeParameters {
 		if patientID == "" && b[p.Group][p.Change.Target] != nil {
 			wrong[p.Group+"."+p.Change.Target] = "A target can only be set for a patient."
 		}

@@ -22,7 +22,7 @@ func TestClinicalPage(t *testing.T) {
 		}
 		return strconv.FormatFloat(*bound, 'f', -1, 64)
 	}
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Change != nil {
 			if words := shown(&p.Change.DefaultThreshold) + " kg in " + strconv.Itoa(p.Change.DefaultWindow) + " days"; !strings.Contains(page, words) {
 				t.Errorf("the page does not state %q", words)

@@ -56,10 +56,10 @@ type EarlyWarningRules struct {
 
 // ScoredValue is a measured value of a parameter that is scored.
 type ScoredValue struct {
-	Of    *vitals.Parameter
-	Value float64
-	At    time.Time
-	Typed bool // by the patient
+	Parameter *vitals.Parameter
+	Value     float64
+	At        time.Time
+	Typed     bool // by the patient
 	// Doubtful: its time is in doubt, and it is dated by receipt. Like a typed value it adds points and takes none away.
 	Doubtful bool
 	// WaitsUntil is when a value measured with a weak signal counts without a repeat; zero for one that counts already.
@@ -81,7 +81,7 @@ type DeviceTime struct {
 type EarlyWarning struct {
 	Level         Level
 	Sum           int
-	At            time.Time // of the newest value, which is of the observation
+	At            time.Time // forLevel the newest value, which is of the observation
 	ObservationID string
 	Values        []ScoredValue // one per parameter, in the order of EarlyWarningParameters
 	// WaitsUntil is when a repeat must have decided about a value with a weak signal, without which the level is lower; zero if none must.
@@ -108,7 +108,7 @@ func (r EarlyWarningRules) points(p *vitals.Parameter, value float64) (points in
 
 // alone reports whether a single extreme value calls for a clinician: it raised no critical alert.
 func (r EarlyWarningRules) alone(v ScoredValue) bool {
-	level, _, _ := breach(v.Of, v.Value, "", r.InForce.Of(v.Of))
+	level, _, _ := breach(v.Parameter, v.Value, "", r.InForce.Limits(v.Parameter))
 	return level != Critical
 }
 
@@ -117,7 +117,7 @@ func (r EarlyWarningRules) assess(values []ScoredValue) (w EarlyWarning) {
 	w.Values = values
 	extreme := false
 	for _, v := range values {
-		points := r.points(v.Of, v.Value)
+		points := r.points(v.Parameter, v.Value)
 		w.points = append(w.points, points)
 		w.Sum += points
 		extreme = extreme || points == extremePoints && r.alone(v)
@@ -140,7 +140,7 @@ func (w EarlyWarning) exceeds(other EarlyWarning) bool {
 	return w.Level == Critical && other.Level != Critical || w.Level == other.Level && (w.Sum > other.Sum || isSurer) || other.Level == ""
 }
 
-// threshold is the sum that was met; for a single extreme value the sum that was not.
+// threshold is the limit reached; for a single extreme value, the urgent limit not reached.
 func (w EarlyWarning) threshold() int {
 	if w.Level == Critical {
 		return EarlyWarningEmergency
@@ -153,7 +153,7 @@ func (w EarlyWarning) Finding() Finding {
 	var parts []string
 	for i, v := range w.Values {
 		if w.points[i] > 0 {
-			part := fmt.Sprintf("%s %s %s (%d)", v.Of.Label, vitals.FormatNumber(v.Value), v.Of.Range.Unit, w.points[i])
+			part := fmt.Sprintf("%s %s %s (%d)", v.Parameter.Label, vitals.FormatNumber(v.Value), v.Parameter.Range.Unit, w.points[i])
 			if v.Doubtful {
 				part += ", received " + validate.FormatInstant(v.At) + " from a clock in doubt"
 			}
@@ -177,7 +177,7 @@ func (w EarlyWarning) Finding() Finding {
 func (w EarlyWarning) Reported() (phi.Text, error) {
 	fields, points := map[string]any{}, map[string]int{}
 	for i, v := range w.Values {
-		fields[v.Of.Column], points[v.Of.Column] = v.Value, w.points[i]
+		fields[v.Parameter.Column], points[v.Parameter.Column] = v.Value, w.points[i]
 	}
 	fields["points"] = points
 	text, err := json.Marshal(fields)
@@ -192,7 +192,7 @@ func (w EarlyWarning) Origin() vitals.Origin {
 	return vitals.OriginPatient
 }
 
-// EarlyWarningRun is a run of scores that need a clinician. Worst is the gravest with values of the last hour; its Level is "" if none is.
+// EarlyWarningRun is a run of scores that need a clinician, and the worst one of the last hour.
 type EarlyWarningRun struct {
 	Since time.Time
 	Worst EarlyWarning
@@ -200,8 +200,8 @@ type EarlyWarningRun struct {
 	parts map[*vitals.Parameter]scoredPart
 }
 
-// Run returns the run that lasts, of a patient's values in order of measurement. A run ends when fresh values of all its parts, at least as
-// reliable, no longer score. It depends on times of measurement alone, not on the order of arrival.
+// Run returns the current run of a patient's values, in order of measurement. A run ends when
+// newer, equally reliable values of all its parts no longer score. Order of arrival does not count.
 func (r EarlyWarningRules) Run(history []ScoredValue, now time.Time) (run EarlyWarningRun, lasts bool) {
 	latest := newestValues{}
 	for i, v := range history {
@@ -286,11 +286,11 @@ func (run *EarlyWarningRun) extend(w EarlyWarning) {
 		if w.points[i] == 0 {
 			continue
 		}
-		part, scored := run.parts[v.Of]
+		part, scored := run.parts[v.Parameter]
 		if !scored {
 			part = scoredPart{typed: true, clock: v.Clock}
 		}
-		run.parts[v.Of] = part.with(v)
+		run.parts[v.Parameter] = part.with(v)
 	}
 }
 
@@ -311,7 +311,7 @@ func MayScore(r vitals.Reading) bool { return EarlyWarningRules{}.Points(r) > 0 
 func MayBeEarlyWarning(values []ScoredValue) bool {
 	rules, sum := EarlyWarningRules{}, 0
 	for _, v := range values {
-		points := rules.points(v.Of, v.Value)
+		points := rules.points(v.Parameter, v.Value)
 		if sum += points; points == extremePoints {
 			return true
 		}
@@ -321,5 +321,5 @@ func MayBeEarlyWarning(values []ScoredValue) bool {
 
 // IsScored reports whether a parameter counts for a patient: it has bounds. A group without any is switched off.
 func (r EarlyWarningRules) IsScored(p *vitals.Parameter) bool {
-	return r.InForce.Of(p) != vitals.Limits{}
+	return r.InForce.Limits(p) != vitals.Limits{}
 }

@@ -14,7 +14,7 @@ import (
 var scoredAt = time.Date(2026, 1, 15, 13, 45, 0, 0, time.UTC)
 
 func scored(p *vitals.Parameter, value float64, ago time.Duration) alerts.ScoredValue {
-	return alerts.ScoredValue{Of: p, Value: value, At: scoredAt.Add(-ago), ObservationID: fmt.Sprint(p.Name, ago)}
+	return alerts.ScoredValue{Parameter: p, Value: value, At: scoredAt.Add(-ago), ObservationID: fmt.Sprint(p.Name, ago)}
 }
 
 // pointsOf returns the points of one value, measured from the sum with three values that score 5 together.

@@ -97,7 +97,7 @@ func (f *Finding) AddDeviceTime(measured, received time.Time) {
 
 // BaselineValue is an earlier value that a change is measured against.
 type BaselineValue struct {
-	Of         *vitals.Parameter
+	Parameter  *vitals.Parameter
 	Value      float64
 	MeasuredAt time.Time
 	// Confirmed values were suspect and then confirmed.
@@ -128,7 +128,7 @@ func Evaluate(r vitals.Reading, t Thresholds, baseline []BaselineValue) []Findin
 
 // breach returns the most severe bound that the value meets; bounds are inclusive. The message has the value as the text.
 func breach(p *vitals.Parameter, value float64, text string, limits vitals.Limits) (level Level, threshold float64, message string) {
-	side, threshold := limits.Met(value)
+	side, threshold := limits.Breached(value)
 	if side == "" {
 		return "", 0, ""
 	}
@@ -153,7 +153,7 @@ func evaluateGroup(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (f
 			continue
 		}
 		spoke = true
-		level, threshold, message := breach(p, *value, r.ValueText(p), t.Of(p).At(r.Qualifier(vitals.MealContext)))
+		level, threshold, message := breach(p, *value, r.ValueText(p), t.Limits(p).ForMeal(r.Qualifier(vitals.MealContext)))
 		if level == "" {
 			continue
 		}
@@ -169,8 +169,8 @@ func evaluateGroup(r vitals.Reading, group []*vitals.Parameter, t Thresholds) (f
 	return finding, spoke
 }
 
-// Open is an unacknowledged alert, as evaluation of later readings needs it.
-type Open struct {
+// OpenAlert is an unacknowledged alert, as evaluation of later readings needs it.
+type OpenAlert struct {
 	ID             string
 	Type           string
 	Level          Level
@@ -184,8 +184,8 @@ type Open struct {
 	Origin    vitals.Origin
 	// ResolvesWithin is how long later readings may resolve it, see [ResolveWindow].
 	ResolvesWithin time.Duration
-	// Reported are all values behind a critical alert that have bounds.
-	Reported []Reported
+	// ReportedValue are all values behind a critical alert that have bounds.
+	Reported []ReportedValue
 	// Late: its reading arrived long after it was measured, so that the first newer one supersedes it.
 	Late bool
 	// TimeInDoubt: when its reading was measured is not known, so no other reading was measured after it.
@@ -196,7 +196,7 @@ type Open struct {
 }
 
 // DangerAt is when the values of an alert may have been measured, at the latest: with an unproven clock when they were received.
-func (o Open) DangerAt() time.Time {
+func (o OpenAlert) DangerAt() time.Time {
 	if o.UnprovenDevice != nil {
 		return o.CreatedAt
 	}
@@ -209,7 +209,7 @@ type NormalReadingsRequired struct{ Warning, Critical int }
 // Progress is the effect of a reading on an open alert: the count of normal readings, and whether the alert is resolved; Superseded if only
 // because the reading is newer.
 type Progress struct {
-	Alert                Open
+	Alert                OpenAlert
 	NormalReadings       int
 	Resolved, Superseded bool
 }
@@ -239,9 +239,9 @@ func NewExtremes(baseline []BaselineValue) *Extremes {
 	return &Extremes{baseline, map[span]*extent{}}
 }
 
-// Of returns the values that decide the changes of a reading, at most two per span. Readings must be queried in order of measurement.
-func (d *Extremes) Of(r vitals.Reading, t Thresholds) (deciding []BaselineValue) {
-	for _, p := range vitals.ChangeWatched {
+// DecidingValues returns the values that decide the changes of a reading, at most two per span. Readings must be queried in order of measurement.
+func (d *Extremes) DecidingValues(r vitals.Reading, t Thresholds) (deciding []BaselineValue) {
+	for _, p := range vitals.ChangeParameters {
 		if r.Value(p) == nil {
 			continue
 		}
@@ -264,7 +264,7 @@ func (d *Extremes) before(s span, at time.Time) *extent {
 	}
 	for ; e.next < len(d.baseline) && d.baseline[e.next].MeasuredAt.Before(at); e.next++ {
 		w := &d.baseline[e.next]
-		if w.Of != s.of {
+		if w.Parameter != s.of {
 			continue
 		}
 		if e.low == nil || w.Value < e.low.Value {

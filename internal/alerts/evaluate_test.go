@@ -146,7 +146,7 @@ func TestEvaluateBounds(t *testing.T) {
 func TestEvaluateWithoutBounds(t *testing.T) {
 	off := alerts.InForce(defaults, parse(`{"blood_pressure":null,"pulse":null,"pulse_oximetry":null,"blood_glucose":null,"weight":null}`))
 	for _, r := range []vitals.Reading{withPulse(bloodPressure(300, 200), 250), oximetry(50), bloodGlucose(600), weight(500)} {
-		for _, finding := range alerts.Evaluate(r, off, []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 20, MeasuredAt: now.Add(-time.Hour)}}) {
+		for _, finding := range alerts.Evaluate(r, off, []alerts.BaselineValue{{Parameter: vitals.WeightKg, Value: 20, MeasuredAt: now.Add(-time.Hour)}}) {
 			if finding.Breached() {
 				t.Errorf("%s: %s", r.Kind, finding.Type)
 			}
@@ -157,7 +157,7 @@ func TestEvaluateWithoutBounds(t *testing.T) {
 func TestWeightRule(t *testing.T) {
 	const window = 7 * 24 * time.Hour
 	at := func(ago time.Duration, kg float64) alerts.BaselineValue {
-		return alerts.BaselineValue{Of: vitals.WeightKg, Value: kg, MeasuredAt: now.Add(-ago)}
+		return alerts.BaselineValue{Parameter: vitals.WeightKg, Value: kg, MeasuredAt: now.Add(-ago)}
 	}
 	gain := func(level alerts.Level, change, threshold float64, message string) alerts.Finding {
 		return breach("weight", level, "weight_change", change, threshold, message)

@@ -8,16 +8,16 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// EvaluatedBounds are the bounds by which the values of a reading were evaluated, by the name of the parameter. A value without any bound has
-// none. One that is watched for changes has the limit over its target, if it has a target, and the bound that its change met, by the name of
-// the rule: high for a gain, critical for a critical one, low for a loss; none if it was compared and met none.
+// EvaluatedBounds are the bounds by which a reading was evaluated, by parameter name. A change
+// parameter has the limit over its target and, by rule name, the breached bound: high for a gain,
+// critical for a critical gain, low for a loss; empty if it was compared and breached none.
 type EvaluatedBounds map[string]vitals.Limits
 
 // BoundsFor returns the bounds in force for the values of a reading, and those that its findings met.
 func BoundsFor(r vitals.Reading, t Thresholds, findings []Finding) EvaluatedBounds {
 	bounds := EvaluatedBounds{}
-	for _, p := range vitals.Watched {
-		switch limits := t.Of(p).At(r.Qualifier(vitals.MealContext)); {
+	for _, p := range vitals.ThresholdParameters {
+		switch limits := t.Limits(p).ForMeal(r.Qualifier(vitals.MealContext)); {
 		case r.Value(p) == nil:
 		case p.Change != nil:
 			bounds.addChange(p, t.Change(p), findings)

@@ -32,12 +32,12 @@ func TestExtremes(t *testing.T) {
 			when = when.Add(time.Duration(random.IntN(3)) * 40 * time.Minute)
 			value := 80 + float64(random.IntN(600))/100
 			readings = append(readings, vitals.Reading{Kind: vitals.Weight, MeasuredAt: when}.With(vitals.WeightKg, value))
-			baseline = append(baseline, alerts.BaselineValue{Of: vitals.WeightKg, Value: value, MeasuredAt: when})
+			baseline = append(baseline, alerts.BaselineValue{Parameter: vitals.WeightKg, Value: value, MeasuredAt: when})
 		}
 		random.Shuffle(len(baseline), func(i, j int) { baseline[i], baseline[j] = baseline[j], baseline[i] })
 		deciding := alerts.NewExtremes(baseline)
 		for _, r := range readings {
-			few := deciding.Of(r, thresholds)
+			few := deciding.DecidingValues(r, thresholds)
 			got, want := alerts.Evaluate(r, thresholds, few), alerts.Evaluate(r, thresholds, baseline)
 			if diff := cmp.Diff(want, got); diff != "" || len(few) > 4 {
 				t.Fatalf("%s: of %d values: %s", r.MeasuredAt, len(few), diff)

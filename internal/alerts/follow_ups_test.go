@@ -36,7 +36,7 @@ func TestRemindFollowUps(t *testing.T) {
 			t.Errorf("after %d hours %d are reminded (%v), want %d", after, notified, err, want)
 		}
 	}
-	want := "follow_up_due info " + nurse.Id + " alert " + alert.Id + " follow-up " + collections.Instant(now.Add(time.Hour))
+	want := "follow_up_due info " + nurse.Id + " alert " + alert.Id + " follow-up " + collections.FormatInstant(now.Add(time.Hour))
 	if got := notified(); !slices.Equal(got, []string{want}) {
 		t.Errorf("announcements: %v", got)
 	}

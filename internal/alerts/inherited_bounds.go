@@ -47,7 +47,7 @@ func (s stored) checkCritical(c *validate.Checks, after Bounds) {
 
 // hasInheritedTwice reports whether a bound out of order is replaced by twice the change, so that it is never lost.
 func (f boundField) hasInheritedTwice() bool {
-	return slices.ContainsFunc(vitals.ChangeWatched, func(p *vitals.Parameter) bool { return p.Group == f.group && p.Change.Critical == f.field })
+	return slices.ContainsFunc(vitals.ChangeParameters, func(p *vitals.Parameter) bool { return p.Group == f.group && p.Change.Critical == f.field })
 }
 
 // isContradiction reports whether two bounds of one parameter, with their places in ascending order, exclude each other.
@@ -55,11 +55,11 @@ func isContradiction(i int, one float64, j int, other float64) bool {
 	return i < j && one >= other || i > j && one <= other
 }
 
-// checkFasting rejects a fasting bound of the patient's own that is above an inherited bound of all values, which would apply in its place, or
-// not above the inherited low bounds.
+// checkFasting rejects a patient's fasting bound above the inherited high bound, which would apply
+// instead, or not above the inherited low bounds.
 func (s stored) checkFasting(c *validate.Checks, inForce Thresholds, after Bounds) {
-	for _, p := range vitals.Watched {
-		name, limits := p.Prefix+string(vitals.FastingHigh), inForce.Of(p)
+	for _, p := range vitals.ThresholdParameters {
+		name, limits := p.Prefix+string(vitals.FastingHigh), inForce.Limits(p)
 		own := after[p.Group][name]
 		if own == nil || len(c.Fields[p.Group+"."+name]) > 0 {
 			continue
@@ -67,8 +67,8 @@ func (s stored) checkFasting(c *validate.Checks, inForce Thresholds, after Bound
 		if limits.High != nil && *own > *limits.High && after[p.Group][p.Prefix+string(vitals.High)] == nil {
 			c.Reject(p.Group+"."+name, fmt.Sprintf("Must not be greater than %s (%s).", vitals.High, vitals.FormatNumber(*limits.High)))
 		}
-		for _, side := range []vitals.Side{vitals.Low, vitals.CriticalLow} {
-			if low := limits.Of(side); low != nil && *own <= *low {
+		for _, side := range []vitals.Bound{vitals.Low, vitals.CriticalLow} {
+			if low := limits.Bound(side); low != nil && *own <= *low {
 				c.Reject(p.Group+"."+name, fmt.Sprintf("Must be greater than %s (%s).", side, vitals.FormatNumber(*low)))
 				break
 			}

@@ -9,9 +9,9 @@ import (
 // Everything else needs bounds of the patient's own. Source: docs/decisions/alerts.md, "Minors".
 var minorBounds = func() Bounds {
 	bounds := Bounds{}
-	for _, p := range vitals.Watched {
-		for _, side := range p.Sides {
-			if value := p.AnyAge.Of(side); value != nil {
+	for _, p := range vitals.ThresholdParameters {
+		for _, side := range p.Bounds {
+			if value := p.AnyAge.Bound(side); value != nil {
 				if bounds[p.Group] == nil {
 					bounds[p.Group] = map[string]*float64{}
 				}

@@ -7,28 +7,28 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// OneDelivery is how close together values of unproven clocks are received that may be of one memory, in which they were not measured together. A
-// person who measures again needs longer. Source: docs/decisions/alerts.md, "Early warning score".
+// OneDelivery is the longest gap between receipts from one device memory; a person who measures
+// again needs longer. Source: docs/decisions/alerts.md, "Early warning score".
 const OneDelivery = time.Minute
 
-// newestValues are, by parameter, the newest value of a device at a known time, and after it the newest that the patient typed, the newest of each
-// unproven clock, and all of a doubtful time.
+// newestValues holds per parameter the newest device value with a trusted time, and newer ones: the
+// last patient entry, the newest of each unproven clock, and all with a doubtful time.
 type newestValues map[*vitals.Parameter][]ScoredValue
 
 func (n newestValues) add(v ScoredValue) {
 	switch {
 	case v.Clock != nil:
-		if slices.ContainsFunc(n[v.Of], func(known ScoredValue) bool { return v.isReplacedBy(known) }) {
+		if slices.ContainsFunc(n[v.Parameter], func(known ScoredValue) bool { return v.isReplacedBy(known) }) {
 			return
 		}
-		n[v.Of] = slices.DeleteFunc(n[v.Of], func(known ScoredValue) bool { return known.isReplacedBy(v) || known.isSameMoment(v) })
+		n[v.Parameter] = slices.DeleteFunc(n[v.Parameter], func(known ScoredValue) bool { return known.isReplacedBy(v) || known.isSameMoment(v) })
 	case v.HidesNone, v.Doubtful: // replaces none: whether it is newer is not known
 	case v.Typed:
-		n[v.Of] = slices.DeleteFunc(n[v.Of], func(known ScoredValue) bool { return known.Typed })
+		n[v.Parameter] = slices.DeleteFunc(n[v.Parameter], func(known ScoredValue) bool { return known.Typed })
 	default:
-		n[v.Of] = nil
+		n[v.Parameter] = nil
 	}
-	n[v.Of] = append(n[v.Of], v)
+	n[v.Parameter] = append(n[v.Parameter], v)
 }
 
 // isReplacedBy reports whether another value is newer by the same unproven clock.
@@ -100,8 +100,8 @@ func (n newestValues) unproven(from time.Time) (values []ScoredValue) {
 	return values
 }
 
-// within returns the values since a time that count, of unproven clocks only those given: what the patient typed, or of a doubtful time, does not
-// hide a graver value.
+// within returns one value per parameter since from; of unproven clocks only those given. A patient
+// entry or a doubtful time never hides a more severe value.
 func (n newestValues) within(r EarlyWarningRules, from time.Time, unproven []ScoredValue) (values []ScoredValue) {
 	for _, p := range EarlyWarningParameters {
 		var gravest *ScoredValue
@@ -118,8 +118,8 @@ func (n newestValues) within(r EarlyWarningRules, from time.Time, unproven []Sco
 	return values
 }
 
-// scoredPart is what reported a parameter that scored in a run, which decides what ends it: typed if only the patient did, and clock if only one
-// device with an unproven clock did.
+// scoredPart is the source of a scored parameter, which decides what ends it: typed, if only the
+// patient reported it; clock, if only one device with an unproven clock did.
 type scoredPart struct {
 	typed bool
 	clock *DeviceTime

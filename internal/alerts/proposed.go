@@ -55,7 +55,7 @@ func (f boundField) isCritical() bool { return strings.Contains(f.field, "critic
 
 // isLimit reports whether a smaller or greater value makes the bound stricter; a window and a target have no such order.
 func (f boundField) isLimit() bool {
-	return !slices.ContainsFunc(vitals.ChangeWatched, func(p *vitals.Parameter) bool {
+	return !slices.ContainsFunc(vitals.ChangeParameters, func(p *vitals.Parameter) bool {
 		return p.Group == f.group && (f.field == p.Change.Window || f.field == p.Change.Target)
 	})
 }
@@ -110,7 +110,7 @@ func WithProposed(defaults, own Bounds, proposed []ProposedTemplate) (Bounds, []
 func (t ProposedTemplate) bound(f boundField, now Thresholds) *float64 {
 	fields := t.Bounds[f.group]
 	value := fields[f.field]
-	for _, p := range vitals.ChangeWatched {
+	for _, p := range vitals.ChangeParameters {
 		if p.Group != f.group || p.Change.Critical != f.field {
 			continue
 		}
@@ -219,12 +219,12 @@ func (t Thresholds) isAbout(bound ProvisionalBound, r vitals.Reading, group []*v
 		if value == nil {
 			continue
 		}
-		level, threshold, _ := breach(p, *value, "", t.Of(p))
+		level, threshold, _ := breach(p, *value, "", t.Limits(p))
 		isLow := bound.Field == p.Group+"."+p.Prefix+string(vitals.CriticalLow)
 		if level == "" || !isLow && bound.Field != p.Group+"."+p.Prefix+string(vitals.Critical) {
 			continue
 		}
-		limits := t.Of(p)
+		limits := t.Limits(p)
 		met := limits.Critical
 		warning := limits.High
 		if isLow {

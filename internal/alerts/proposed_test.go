@@ -53,7 +53,7 @@ func TestWithProposed(t *testing.T) {
 			with, _ := alerts.WithProposed(bounds(t, practice), own, proposed)
 			cache, text := alerts.NewInForceCache(), encode(t, proposed)
 			practiceText, ownText := practice, test.own
-			inForce, err := cache.Of(&practiceText, &ownText, &text)
+			inForce, err := cache.Thresholds(&practiceText, &ownText, &text)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,21 +9,21 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Reported is a value behind an alert, in the unit of its parameter.
-type Reported struct {
-	Of    *vitals.Parameter
-	Value float64
+// ReportedValue is a value behind an alert, in the unit of its parameter.
+type ReportedValue struct {
+	Parameter *vitals.Parameter
+	Value     float64
 }
 
 // ReadingValues returns all values of a reading that an alert of this type covers: the alert itself names only the first of equally severe
 // ones, which need not be the most dangerous. Parameters watched for changes are omitted; there the alert's own value is the change.
-func ReadingValues(r *vitals.Reading, alertType string) (list []Reported) {
-	for _, p := range vitals.Watched {
+func ReadingValues(r *vitals.Reading, alertType string) (list []ReportedValue) {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Group != alertType || p.Change != nil {
 			continue
 		}
 		if value := r.Value(p); value != nil {
-			list = append(list, Reported{p, *value})
+			list = append(list, ReportedValue{p, *value})
 		}
 	}
 	return list
@@ -31,7 +31,7 @@ func ReadingValues(r *vitals.Reading, alertType string) (list []Reported) {
 
 // ParseReported reads the reported values of a quarantined measurement, JSON by field, in the order of the parameters. Fields that are not
 // numbers of a parameter with bounds are ignored.
-func ParseReported(stored string) (list []Reported, err error) {
+func ParseReported(stored string) (list []ReportedValue, err error) {
 	if stored == "" || stored == "null" {
 		return nil, nil
 	}
@@ -39,34 +39,34 @@ func ParseReported(stored string) (list []Reported, err error) {
 	if err := json.Unmarshal([]byte(stored), &fields); err != nil {
 		return nil, fmt.Errorf("read reported values: %w", err)
 	}
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Change != nil {
 			continue
 		}
 		if value, notified := reportedValue(p, fields); notified {
-			list = append(list, Reported{p, value})
+			list = append(list, ReportedValue{p, value})
 		}
 	}
 	return list, nil
 }
 
-// IsAlarming reports whether a value makes an implausible measurement alarming: it is outside the accepted range, or at or beyond a
+// IsDangerous reports whether a value makes an implausible measurement alarming: it is outside the accepted range, or at or beyond a
 // critical bound.
-func (t Thresholds) IsAlarming(p *vitals.Parameter, value float64) bool {
-	level, _, _ := breach(p, value, "", t.Of(p))
+func (t Thresholds) IsDangerous(p *vitals.Parameter, value float64) bool {
+	level, _, _ := breach(p, value, "", t.Limits(p))
 	return level == Critical || len(p.OutOfRange(value)) > 0
 }
 
-// AlarmingTypes returns the alert types of the alarming values of a quarantined measurement: JSON by column, and the parameter named in its
+// DangerousTypes returns the alert types of the alarming values of a quarantined measurement: JSON by column, and the parameter named in its
 // alert.
-func (t Thresholds) AlarmingTypes(stored, named string) (types []string, err error) {
+func (t Thresholds) DangerousTypes(stored, named string) (types []string, err error) {
 	var fields map[string]float64
 	if err := json.Unmarshal([]byte(stored), &fields); err != nil {
 		return nil, fmt.Errorf("read reported values: %w", err)
 	}
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		value, notified := fields[p.Column]
-		if notified && (p.Name == named || t.IsAlarming(p, value)) && !slices.Contains(types, p.Group) {
+		if notified && (p.Name == named || t.IsDangerous(p, value)) && !slices.Contains(types, p.Group) {
 			types = append(types, p.Group)
 		}
 	}
@@ -90,13 +90,13 @@ func reportedValue(p *vitals.Parameter, fields map[string]any) (value float64, n
 
 // Values returns what the alert is about: all reported values, or only its worst value if the others are unavailable. For a parameter
 // watched for changes it is the change.
-func (o Open) Values() []Reported {
+func (o OpenAlert) Values() []ReportedValue {
 	if o.Reported != nil || !FromReading(o.Type) {
 		return o.Reported
 	}
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Group == o.Type && (p.Change != nil || p.Name == o.Parameter) {
-			return []Reported{{p, o.Value}}
+			return []ReportedValue{{p, o.Value}}
 		}
 	}
 	return nil
@@ -104,10 +104,10 @@ func (o Open) Values() []Reported {
 
 // WithOwnChange completes the reported values of an alert about a quarantined measurement with the change that the alert is about: a weight
 // alone is not critical, its gain is. Source: docs/decisions/triage.md, "Critical bands".
-func (o Open) WithOwnChange(reported []Reported) []Reported {
-	for _, p := range vitals.ChangeWatched {
+func (o OpenAlert) WithOwnChange(reported []ReportedValue) []ReportedValue {
+	for _, p := range vitals.ChangeParameters {
 		if strings.HasPrefix(o.Parameter, p.Name+"_") {
-			return append(reported, Reported{p, o.Value})
+			return append(reported, ReportedValue{p, o.Value})
 		}
 	}
 	return reported

@@ -28,16 +28,16 @@ type Proposal struct {
 	PatientID string // "" for all patients
 	// CareTeamOf limits the patients to the care teams of this user (record id); "" for all.
 	CareTeamOf string
-	Change     Change
+	Change     ThresholdChange
 }
 
 // ReadProposal checks the body of a simulation: thresholds as for a change, an optional patient and no reason, since nothing is changed.
-func (b ChangeBody) ReadProposal(c *validate.Checks) Proposal {
+func (b ThresholdChangeBody) ReadProposal(c *validate.Checks) Proposal {
 	return Proposal{PatientID: c.UUID("patient_id", member[string](b, "patient_id"), false), Change: b.readGroups(c, answerMembers...)}
 }
 
-// Simulated is the outcome of a simulation.
-type Simulated struct {
+// SimulationResult is the outcome of a simulation.
+type SimulationResult struct {
 	*Simulation
 	From, To time.Time
 	// One in SampleEvery of PatientsTotal patients was evaluated.
@@ -49,14 +49,14 @@ type Simulated struct {
 // Simulate compares the alerts of the last 90 days with those that proposed thresholds would have raised. For one patient the proposal
 // replaces the patient's own bounds; for all it replaces the practice's defaults, and patients keep bounds of their own. It reads patient
 // by patient in bounded memory, and stops when ctx ends.
-func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location, now time.Time) (Simulated, error) {
-	outcome := Simulated{From: now.AddDate(0, 0, -SimulatedDays), To: now, SampleEvery: 1, Complete: true}
+func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location, now time.Time) (SimulationResult, error) {
+	outcome := SimulationResult{From: now.AddDate(0, 0, -SimulatedDays), To: now, SampleEvery: 1, Complete: true}
 	outcome.Simulation = NewSimulation(outcome.From, now, zone)
 	practice, own, err := collections.FindThresholds(app, p.PatientID)
 	if err != nil {
 		return outcome, err
 	}
-	before, _, err := configured(p.PatientID, practice, own)
+	before, _, err := parseConfiguration(p.PatientID, practice, own)
 	if err != nil {
 		return outcome, err
 	}
@@ -83,11 +83,11 @@ func Simulate(ctx context.Context, app core.App, p Proposal, zone *time.Location
 }
 
 // watchedColumns are the columns of the meal marker and of the parameters that have thresholds.
-var watchedColumns = vitals.MealContext.Name + ", " + vitals.Columns(vitals.Watched)
+var watchedColumns = vitals.MealContext.Name + ", " + vitals.Columns(vitals.ThresholdParameters)
 
 type simulator struct {
 	app      core.App
-	outcome  *Simulated
+	outcome  *SimulationResult
 	patients collections.BoundedPatients
 	zone     *time.Location
 	inForce  func(own Bounds, ageGroup string, proposed []ProposedTemplate) Thresholds
@@ -147,8 +147,8 @@ func (s *simulator) addPatient(ctx context.Context, patientID string, proposed T
 		var id, kind, measuredAt, meal string
 		var r vitals.Reading
 		columns := []any{&id, &kind, &measuredAt, &meal}
-		for _, p := range vitals.Watched {
-			columns = append(columns, r.Slot(p))
+		for _, p := range vitals.ThresholdParameters {
+			columns = append(columns, r.ValuePtr(p))
 		}
 		if err := rows.Scan(columns...); err != nil {
 			return err
@@ -156,12 +156,12 @@ func (s *simulator) addPatient(ctx context.Context, patientID string, proposed T
 		r.Kind, r.MeasuredAt = vitals.Kind(kind), collections.ParseInstant(measuredAt)
 		r.SetQualifier(vitals.MealContext, meal)
 		s.outcome.Add(id, patientID, r, proposed, baseline, raised[id])
-		for _, p := range vitals.ChangeWatched {
+		for _, p := range vitals.ChangeParameters {
 			if value := r.Value(p); value != nil {
 				for len(baseline) > 0 && baseline[0].MeasuredAt.Before(r.MeasuredAt.AddDate(0, 0, -maxWindowDays)) {
 					baseline = baseline[1:]
 				}
-				baseline = append(baseline, BaselineValue{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
+				baseline = append(baseline, BaselineValue{Parameter: p, Value: *value, MeasuredAt: r.MeasuredAt})
 			}
 		}
 		return nil
@@ -171,14 +171,14 @@ func (s *simulator) addPatient(ctx context.Context, patientID string, proposed T
 }
 
 // raised returns the alerts that the patient's readings raised, by observation.
-func (s *simulator) raised(ctx context.Context, patientID string) (map[string][]RaisedAlert, error) {
+func (s *simulator) raised(ctx context.Context, patientID string) (map[string][]PastAlert, error) {
 	rows, err := collections.RaisedAlerts(ctx, s.app, patientID, s.outcome.From.AddDate(0, 0, -1))
 	if err != nil {
 		return nil, err
 	}
-	raised := map[string][]RaisedAlert{}
+	raised := map[string][]PastAlert{}
 	for _, row := range rows {
-		raised[row.Observation] = append(raised[row.Observation], RaisedAlert{row.Type, row.Parameter, Level(row.Level), row.Value, row.Threshold})
+		raised[row.Observation] = append(raised[row.Observation], PastAlert{row.Type, row.Parameter, Level(row.Level), row.Value, row.Threshold})
 	}
 	return raised, nil
 }
@@ -204,8 +204,8 @@ type DayTally struct {
 	Actual, Simulated Tally
 }
 
-// RaisedAlert is an alert that a reading raised.
-type RaisedAlert struct {
+// PastAlert is an alert that a reading raised.
+type PastAlert struct {
 	Type, Parameter  string
 	Level            Level
 	Value, Threshold *float64
@@ -215,7 +215,7 @@ type RaisedAlert struct {
 type MissedAlert struct {
 	ObservationID, PatientID string
 	MeasuredAt               time.Time
-	Raised                   RaisedAlert
+	Raised                   PastAlert
 	// Simulated is the level that would be raised instead; "" for none.
 	Simulated Level
 }
@@ -252,7 +252,7 @@ func NewSimulation(from, to time.Time, zone *time.Location) *Simulation {
 
 // Add adds one reading: the alerts it raised, and those under the proposed thresholds. baseline holds the patient's earlier weights.
 func (s *Simulation) Add(
-	observationID, patientID string, r vitals.Reading, proposed Thresholds, baseline []BaselineValue, raised []RaisedAlert,
+	observationID, patientID string, r vitals.Reading, proposed Thresholds, baseline []BaselineValue, raised []PastAlert,
 ) {
 	at, counted := s.days[r.MeasuredAt.In(s.zone).Format(time.DateOnly)]
 	if !counted || r.MeasuredAt.Before(s.from) {
@@ -271,7 +271,7 @@ func (s *Simulation) Add(
 		}
 		day.Actual.add(alert.Level)
 		s.Actual.add(alert.Level)
-		if finding, _ := FindingOf(findings, alert.Type); alert.Level == Critical && finding.Level != Critical {
+		if finding, _ := FindingByType(findings, alert.Type); alert.Level == Critical && finding.Level != Critical {
 			s.MissedCount++
 			if len(s.Missed) < maxMissedListed {
 				s.Missed = append(s.Missed, MissedAlert{observationID, patientID, r.MeasuredAt, alert, finding.Level})

@@ -34,7 +34,7 @@ func populate(t testing.TB, app core.App, patients, readings int) {
 
 func propose(t testing.TB, text string) alerts.Proposal {
 	t.Helper()
-	var body alerts.ChangeBody
+	var body alerts.ThresholdChangeBody
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)
 	}

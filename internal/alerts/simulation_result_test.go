@@ -20,8 +20,8 @@ func TestSimulation(t *testing.T) {
 		t.Fatalf("%d days from %s on", len(s.Days), s.Days[0].Day)
 	}
 	lenient := alerts.InForce(defaults, parse(`{"blood_pressure":{"systolic_high":160,"systolic_critical":200}}`))
-	raised := func(level alerts.Level) []alerts.RaisedAlert {
-		return []alerts.RaisedAlert{{Type: "blood_pressure", Parameter: "systolic", Level: level}}
+	raised := func(level alerts.Level) []alerts.PastAlert {
+		return []alerts.PastAlert{{Type: "blood_pressure", Parameter: "systolic", Level: level}}
 	}
 	measured := func(systolic float64, at time.Time) vitals.Reading {
 		r := bloodPressure(systolic, 80)
@@ -60,10 +60,10 @@ func TestSimulationOfUnchangedThresholds(t *testing.T) {
 	for systolic := 60.0; systolic <= 300; systolic++ {
 		r := bloodPressure(systolic, 50)
 		r.MeasuredAt = now.Add(-time.Duration(systolic) * time.Hour)
-		var raised []alerts.RaisedAlert
+		var raised []alerts.PastAlert
 		for _, finding := range alerts.Evaluate(r, alerts.InForce(defaults, nil), nil) {
 			if finding.Breached() {
-				raised = append(raised, alerts.RaisedAlert{Type: finding.Type, Level: finding.Level})
+				raised = append(raised, alerts.PastAlert{Type: finding.Type, Level: finding.Level})
 			}
 		}
 		s.Add("o", "p", r, alerts.InForce(defaults, nil), nil, raised)

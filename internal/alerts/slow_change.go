@@ -26,7 +26,7 @@ const (
 // IsSlowChange reports whether an alert is about a change over weeks. Such alerts do not end automatically: a median returns as slowly as it
 // left. Source: docs/decisions/alerts.md, "Weight over weeks".
 func IsSlowChange(parameter string) bool {
-	return slices.ContainsFunc(vitals.ChangeWatched, func(p *vitals.Parameter) bool {
+	return slices.ContainsFunc(vitals.ChangeParameters, func(p *vitals.Parameter) bool {
 		return parameter == p.Name+slowGain || parameter == p.Name+slowLoss
 	})
 }
@@ -159,8 +159,8 @@ func (s *SlowChanges) mediansOf(day, days int) (list []float64) {
 	return list
 }
 
-// Episode returns the time span of the breach on the day of a value: an episode ends after seven days in which its rule was not met, so that a value
-// near the bound is no new episode each day.
+// Episode returns the span of the episode at a value. It ends after seven days without a breach, so
+// a value near the bound does not start one each day.
 func (s *SlowChanges) Episode(finding Finding, at time.Time) (start, end time.Time) {
 	day := s.dayOf(at)
 	first, last := day, day

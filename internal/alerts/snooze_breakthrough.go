@@ -90,7 +90,7 @@ func criticalChange(parameter string, value, bound float64) criticalValue {
 
 // criticalValue returns the value if it is at or beyond a critical bound, otherwise nothing.
 func (t Thresholds) criticalValue(p *vitals.Parameter, value float64) []criticalValue {
-	switch side, bound := t.Of(p).Met(value); side {
+	switch side, bound := t.Limits(p).Breached(value); side {
 	case vitals.Critical:
 		return []criticalValue{{WorstValue{Parameter: p.Name, High: true, Value: value}, bound, p.Range.Max}}
 	case vitals.CriticalLow:
@@ -105,12 +105,12 @@ func (s Snooze) isBrokenBy(f Finding, r vitals.Reading, t Thresholds) bool {
 	if f.Level != Critical {
 		return slices.ContainsFunc(warningValues(f, r, t), func(w warningValue) bool { return w.breaks(s.Baseline) })
 	}
-	return isWorse(criticalValues(f, r, t), s.Baseline, len(s.Baseline) == 0)
+	return exceedsReference(criticalValues(f, r, t), s.Baseline, len(s.Baseline) == 0)
 }
 
-// isWorse reports whether any value exceeds the reference values. expected means that a parameter without a reference is compared with its
+// exceedsReference reports whether any value exceeds the reference values. expected means that a parameter without a reference is compared with its
 // bound; otherwise it counts as worse.
-func isWorse(found []criticalValue, all []WorstValue, expected bool) bool {
+func exceedsReference(found []criticalValue, all []WorstValue, expected bool) bool {
 	for _, e := range found {
 		reference, ok := e.bound, expected
 		for _, k := range all {
@@ -157,7 +157,7 @@ func worstValuesOf(tx core.App, patientID, alertType string, covered []collectio
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range vitals.Watched {
+		for _, p := range vitals.ThresholdParameters {
 			value := collections.Optional(record, p.Column)
 			if p.Group != alertType || p.Change != nil || value == nil {
 				continue
@@ -191,14 +191,14 @@ func addWorst(found []WorstValue, more WorstValue) []WorstValue {
 // isHigh reports whether an alert is about a value that is too high, or about a gain. A value equal to its threshold is classified by the
 // bound that the threshold equals.
 func (t Thresholds) isHigh(alert collections.BaselineAlert) bool {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Name != alert.Parameter || p.Change != nil || alert.Threshold == nil {
 			continue
 		}
 		if *alert.Value != *alert.Threshold {
 			return *alert.Value > *alert.Threshold
 		}
-		limits := t.Of(p)
+		limits := t.Limits(p)
 		return !equalBounds(limits.CriticalLow, alert.Threshold) && !equalBounds(limits.Low, alert.Threshold)
 	}
 	return *alert.Value >= 0
@@ -206,23 +206,23 @@ func (t Thresholds) isHigh(alert collections.BaselineAlert) bool {
 
 // IsChangeWorse is [IsWorse] for a critical change of a quarantined measurement.
 func IsChangeWorse(f Finding, notified []WorstValue) bool {
-	return isWorse([]criticalValue{criticalChange(f.Parameter, f.Value, f.Threshold)}, notified, false)
+	return exceedsReference([]criticalValue{criticalChange(f.Parameter, f.Value, f.Threshold)}, notified, false)
 }
 
 // IsWorse reports whether a critical finding exceeds the values last notified, by the rule that breaks a snooze: worse by a tenth of the
 // way to the end of the range, in another parameter, or in the other direction. Source: docs/decisions/alerts.md, "Worse than last
 // notified".
 func IsWorse(f Finding, r vitals.Reading, t Thresholds, notified []WorstValue) bool {
-	return isWorse(criticalValues(f, r, t), notified, false)
+	return exceedsReference(criticalValues(f, r, t), notified, false)
 }
 
 // IsReportedWorse is [IsWorse] for values of a quarantined measurement.
-func IsReportedWorse(values []Reported, t Thresholds, notified []WorstValue) bool {
+func IsReportedWorse(values []ReportedValue, t Thresholds, notified []WorstValue) bool {
 	var found []criticalValue
 	for _, v := range values {
-		found = append(found, t.criticalValue(v.Of, v.Value)...)
+		found = append(found, t.criticalValue(v.Parameter, v.Value)...)
 	}
-	return isWorse(found, notified, false)
+	return exceedsReference(found, notified, false)
 }
 
 // MayBeCritical reports whether a value of a reading is at or beyond a critical bound, or is watched for changes.
@@ -238,13 +238,13 @@ func MayBeCritical(r vitals.Reading, t Thresholds) bool {
 }
 
 // CriticalValues returns the critical values that an alert is about, by the bounds in force.
-func (o Open) CriticalValues(t Thresholds) (found []WorstValue) {
+func (o OpenAlert) CriticalValues(t Thresholds) (found []WorstValue) {
 	for _, v := range o.Values() {
-		if v.Of.Change != nil {
+		if v.Parameter.Change != nil {
 			found = append(found, WorstValue{Parameter: o.Parameter, High: v.Value >= 0, Value: v.Value})
 			continue
 		}
-		for _, e := range t.criticalValue(v.Of, v.Value) {
+		for _, e := range t.criticalValue(v.Parameter, v.Value) {
 			found = append(found, e.WorstValue)
 		}
 	}

@@ -29,7 +29,7 @@ func snoozeOf(alertType string, known ...alerts.WorstValue) []alerts.Snooze {
 // A tenth of the way to the end of the range, for every kind; the range of a change ends at three times the critical one.
 func TestBreakthroughByKind(t *testing.T) {
 	in := alerts.InForce(defaults, nil)
-	earlier := []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-24 * time.Hour)}}
+	earlier := []alerts.BaselineValue{{Parameter: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-24 * time.Hour)}}
 	for name, test := range map[string]struct {
 		kind          string
 		known         alerts.WorstValue

@@ -34,7 +34,7 @@ func warningValues(f Finding, r vitals.Reading, t Thresholds) (list []warningVal
 
 // warningValue returns the value, with its meal marker, if it is at or beyond a warning bound only, otherwise nothing.
 func (t Thresholds) warningValue(p *vitals.Parameter, value float64, meal string) []warningValue {
-	limits := t.Of(p).At(meal)
+	limits := t.Limits(p).ForMeal(meal)
 	if len(t.criticalValue(p, value)) > 0 {
 		return nil
 	}

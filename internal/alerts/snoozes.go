@@ -80,10 +80,10 @@ func StartSnooze(tx core.App, patientID string, draft SnoozeDraft, by audit.Acto
 	if err != nil {
 		return nil, err
 	}
-	if err := collections.EndSnoozesOf(tx, patientID, draft.Type, AuthorOf(by), System, now); err != nil {
+	if err := collections.EndSnoozesOf(tx, patientID, draft.Type, ActorName(by), System, now); err != nil {
 		return nil, err
 	}
-	snooze, err := collections.NewSnooze(tx, patientID, draft.Type, draft.Reason, draft.EndsAt, AuthorOf(by), now)
+	snooze, err := collections.NewSnooze(tx, patientID, draft.Type, draft.Reason, draft.EndsAt, ActorName(by), now)
 	if err != nil {
 		return nil, err
 	}
@@ -203,23 +203,23 @@ func commonMilder(found, remainder []WorstValue) (both []WorstValue) {
 }
 
 // Exceeds reports whether an alert exceeds the baseline, as [SuppressedBy] would decide.
-func (o Open) Exceeds(ok []WorstValue, t Thresholds) bool {
+func (o OpenAlert) Exceeds(ok []WorstValue, t Thresholds) bool {
 	var found []criticalValue
 	for _, v := range o.Values() {
-		if v.Of.Change == nil {
-			found = append(found, t.criticalValue(v.Of, v.Value)...)
+		if v.Parameter.Change == nil {
+			found = append(found, t.criticalValue(v.Parameter, v.Value)...)
 			continue
 		}
-		if bound := t.Change(v.Of).CriticalChange; bound != nil {
+		if bound := t.Change(v.Parameter).CriticalChange; bound != nil {
 			found = append(found, criticalChange(o.Parameter, v.Value, *bound))
 		}
 	}
-	return isWorse(found, ok, false)
+	return exceedsReference(found, ok, false)
 }
 
 // EndSnoozeNow ends a snooze before its time, in the caller's transaction.
 func EndSnoozeNow(tx core.App, snooze *collections.Snooze, by audit.Actor, now time.Time) error {
-	if err := snooze.End(tx, AuthorOf(by), now); err != nil {
+	if err := snooze.End(tx, ActorName(by), now); err != nil {
 		return err
 	}
 	return auditSnooze(tx, audit.SnoozeEnd, snooze, "", nil, by, now)

@@ -26,9 +26,9 @@ const (
 	Escalate    Move = "escalate"
 )
 
-// Next returns the status after a move; a closed alert is an invalid_state fault.
+// NextStatus returns the status after a move; a closed alert is an invalid_state fault.
 // Source: docs/decisions/alerts.md, "Alert status" and "Acknowledge variants".
-func Next(from Status, move Move) (Status, error) {
+func NextStatus(from Status, move Move) (Status, error) {
 	if from != StatusActive && from != StatusAcknowledged {
 		return from, fault.State("invalid_state", "The alert is closed and can no longer be changed.")
 	}
@@ -144,7 +144,7 @@ func Guard(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time,
 			continue
 		}
 		if !slices.Contains(editableColumns, name) {
-			return "", columnRefusal(name, "The cause of an alert cannot be changed.")
+			return "", columnError(name, "The cause of an alert cannot be changed.")
 		}
 		changed = append(changed, name)
 	}
@@ -159,7 +159,7 @@ func Guard(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time,
 		case StatusResolved:
 			action.Move = Resolve
 		default:
-			return "", columnRefusal(collections.AlertStatus, "An alert can be acknowledged or resolved.")
+			return "", columnError(collections.AlertStatus, "An alert can be acknowledged or resolved.")
 		}
 	}
 	if alert.FollowUpRequired() && (!before.FollowUpRequired() || slices.Contains(changed, collections.AlertFollowUpAt)) {
@@ -168,7 +168,7 @@ func Guard(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time,
 		}
 	}
 	if err := applyMove(alert, Status(before.Status()), action, by, now); err != nil {
-		return "", columnRefusal(collections.AlertStatus, "The alert is closed and can no longer be changed.")
+		return "", columnError(collections.AlertStatus, "The alert is closed and can no longer be changed.")
 	}
 	if err := save(); err != nil {
 		return "", err
@@ -180,7 +180,7 @@ func Guard(tx core.App, alert *collections.Alert, by audit.Actor, now time.Time,
 	return action.Move, auditAlert(tx, moveEvents[action.Move], alert.Id, alert.PatientID(), changes, by, now)
 }
 
-func columnRefusal(column, message string) error {
+func columnError(column, message string) error {
 	return validation.Errors{column: validation.NewError("fixed", message)}
 }
 

@@ -24,7 +24,7 @@ func TestNext(t *testing.T) {
 		alerts.StatusAutoResolved: {refused, refused, refused, refused},
 	} {
 		for i, move := range moves {
-			to, err := alerts.Next(from, move)
+			to, err := alerts.NextStatus(from, move)
 			if want[i] == refused {
 				var f *fault.Error
 				if !errors.As(err, &f) || f.Code != "invalid_state" {

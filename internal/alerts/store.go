@@ -40,14 +40,14 @@ type Draft struct {
 	Finding       Finding
 	EscalationID  string
 	MeasuredAt    time.Time
-	Origin        vitals.Origin // of the reading behind it
+	Origin        vitals.Origin // forLevel the reading behind it
 	// ReportedValues are the values of a quarantined measurement or of an early warning, JSON by field; QuarantineID is the event of the former.
 	ReportedValues phi.Text
 	QuarantineID   string
 	// DeviceID is the device or hub the alert is about; "" if it is about a reading's values.
 	DeviceID string
-	// WithoutValue alerts leave value and threshold null.
-	WithoutValue bool
+	// OmitsValue alerts leave value and threshold null.
+	OmitsValue bool
 	// Informative alerts are stored resolved: no action is needed.
 	Informative bool
 	// Snoozed alerts are stored without a notification. Announced: an alert of the same reading and of this level or a higher one, which it
@@ -74,8 +74,8 @@ type Draft struct {
 	Push PushDecision
 }
 
-// Closed reports whether the alert is stored as needing no action.
-func (d Draft) Closed() bool { return d.Informative || d.Superseded || d.ResolvedByLater }
+// IsClosed reports whether the alert is stored as needing no action.
+func (d Draft) IsClosed() bool { return d.Informative || d.Superseded || d.ResolvedByLater }
 
 // ReasonSuperseded and ReasonRetracted are why the service ended an alert: a newer reading was stored first, or its reading was entered in
 // error.
@@ -100,12 +100,12 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("seal alert message: %w", err)
 	}
-	stored := collections.Instant(now)
+	stored := collections.FormatInstant(now)
 	row := dbx.Params{
 		"id": id, "patient": draft.PatientID, "level": string(draft.Finding.Level), "type": draft.Finding.Type,
 		"observation": draft.ObservationID, "parameter": draft.Finding.Parameter, "message": message,
 		"status": string(StatusActive), "acknowledged": false, "snoozed": draft.Snoozed, "escalation": draft.EscalationID,
-		"device_id": draft.DeviceID, "origin": string(draft.Origin), "measured_at": collections.Instant(draft.MeasuredAt), "created_at": stored, "updated_at": stored,
+		"device_id": draft.DeviceID, "origin": string(draft.Origin), "measured_at": collections.FormatInstant(draft.MeasuredAt), "created_at": stored, "updated_at": stored,
 	}
 	if draft.ReportedValues != "" || draft.QuarantineID != "" {
 		sealed, err := collections.Seal(draft.ReportedValues.Reveal(), "alerts.reported_values", id)
@@ -121,7 +121,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 		row["escalates_late"] = true
 	}
 	if !draft.HeldUntil.IsZero() {
-		row["held_until"] = collections.Instant(draft.HeldUntil)
+		row["held_until"] = collections.FormatInstant(draft.HeldUntil)
 	}
 	if draft.Push.Rule != "" {
 		reason, err := collections.Seal(draft.Push.Reason, "alerts.push_reason", id)
@@ -132,7 +132,7 @@ func Store(tx core.App, draft Draft, now time.Time) (string, error) {
 	}
 	if draft.Informative {
 		setClosed(row, StatusResolved, stored)
-	} else if !draft.WithoutValue {
+	} else if !draft.OmitsValue {
 		row["value"], row["threshold"] = draft.Finding.Value, draft.Finding.Threshold
 	}
 	if draft.Late || draft.NormalReadings > 0 || draft.Superseded {
@@ -164,7 +164,7 @@ func setClosed(row dbx.Params, status Status, at string) {
 
 // SaveProgress stores the effect of a reading on an open alert.
 func SaveProgress(tx core.App, s Progress, now time.Time) error {
-	at := collections.Instant(now)
+	at := collections.FormatInstant(now)
 	changes := dbx.Params{"normal_readings": s.NormalReadings, "updated_at": at}
 	if s.Resolved {
 		setClosed(changes, StatusAutoResolved, at)
@@ -235,5 +235,5 @@ func FromReading(alertType string) bool {
 	return alertType == TypeImplausibleReading || alertType == TypeIrregularHeartbeat || slices.Contains(ReadingTypes, alertType)
 }
 
-// AuthorOf returns the name of an actor that is stored with a change: the e-mail address, or system.
-func AuthorOf(by audit.Actor) string { return cmp.Or(by.Email, by.Name, System) }
+// ActorName returns the name of an actor that is stored with a change: the e-mail address, or system.
+func ActorName(by audit.Actor) string { return cmp.Or(by.Email, by.Name, System) }

@@ -58,7 +58,7 @@ func TestStore(t *testing.T) {
 }
 
 // openAlerts returns the patient's unacknowledged alerts.
-func openAlerts(t *testing.T, app core.App) []alerts.Open {
+func openAlerts(t *testing.T, app core.App) []alerts.OpenAlert {
 	t.Helper()
 	if _, err := collections.FindTriageScore(app, patient); collections.IsNotFound(err) {
 		if err := triage.AddRow(app, patient, now); err != nil {
@@ -82,7 +82,7 @@ func TestStoreInformative(t *testing.T) {
 	}
 	for column, value := range map[string]any{
 		"status": "resolved", "acknowledged": true, "acknowledged_by": "system", "resolved_by": "system",
-		"resolved_at": collections.Instant(now), "value": nil, "threshold": nil,
+		"resolved_at": collections.FormatInstant(now), "value": nil, "threshold": nil,
 	} {
 		if got := record.Get(column); got != value {
 			t.Errorf("%s is %v, want %v", column, got, value)
@@ -97,8 +97,8 @@ func TestSaveProgress(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	finding := breach("pulse", alerts.Critical, "pulse", 135, 130, "")
 	id := store(t, app, alerts.Draft{Finding: finding, MeasuredAt: now}, now)
-	want := alerts.Open{ID: id, Type: "pulse", Level: alerts.Critical, MeasuredAt: now, CreatedAt: now, Parameter: "pulse", Value: 135, ResolvesWithin: 36 * time.Hour}
-	if diff := cmp.Diff([]alerts.Open{want}, openAlerts(t, app)); diff != "" {
+	want := alerts.OpenAlert{ID: id, Type: "pulse", Level: alerts.Critical, MeasuredAt: now, CreatedAt: now, Parameter: "pulse", Value: 135, ResolvesWithin: 36 * time.Hour}
+	if diff := cmp.Diff([]alerts.OpenAlert{want}, openAlerts(t, app)); diff != "" {
 		t.Error(diff)
 	}
 	later := now.Add(time.Hour)
@@ -117,7 +117,7 @@ func TestSaveProgress(t *testing.T) {
 	}
 	for column, value := range map[string]any{
 		"status": "auto_resolved", "acknowledged": true, "acknowledged_by": "system",
-		"acknowledged_at": collections.Instant(later), "resolved_by": "system", "normal_readings": 2.0,
+		"acknowledged_at": collections.FormatInstant(later), "resolved_by": "system", "normal_readings": 2.0,
 	} {
 		if got := record.Get(column); got != value {
 			t.Errorf("%s is %v, want %v", column, got, value)

@@ -9,7 +9,7 @@ import (
 
 // SuspectValue is a value that may not be the patient's, and why.
 type SuspectValue struct {
-	Of *vitals.Parameter
+	Parameter *vitals.Parameter
 	// Usual is the median of the Count values before it, and Bound the last value that would not be suspect.
 	Value, Usual, Bound float64
 	Count               int
@@ -21,15 +21,15 @@ type SuspectValue struct {
 // Finding returns the warning that requests confirmation of a suspect value, which may be late. Source: docs/decisions/observations.md,
 // "Suspect reading".
 func (v SuspectValue) Finding(measuredAt time.Time, late bool) Finding {
-	unit := v.Of.Range.Unit
+	unit := v.Parameter.Range.Unit
 	finding := Finding{
-		Type: TypeSuspectReading, Level: Warning, Parameter: v.Of.Name, Value: v.Value, Threshold: vitals.RoundHundredths(v.Bound),
+		Type: TypeSuspectReading, Level: Warning, Parameter: v.Parameter.Name, Value: v.Value, Threshold: vitals.RoundHundredths(v.Bound),
 		Message: fmt.Sprintf("%s %s %s %s is far from the usual %s %s, the median of the last %d. It does not count until a clinician confirms it.",
-			v.Of.Suspect.Question, v.Of.Label, vitals.FormatNumber(v.Value), unit, vitals.FormatNumber(vitals.RoundHundredths(v.Usual)), unit, v.Count),
+			v.Parameter.Suspect.Prompt, v.Parameter.Label, vitals.FormatNumber(v.Value), unit, vitals.FormatNumber(vitals.RoundHundredths(v.Usual)), unit, v.Count),
 	}
 	if v.Bound == 0 { // raised later, when the usual value has changed
 		finding.Message = fmt.Sprintf("%s %s %s %s was suspect when it arrived. It does not count until a clinician confirms it.",
-			v.Of.Suspect.Question, v.Of.Label, vitals.FormatNumber(v.Value), unit)
+			v.Parameter.Suspect.Prompt, v.Parameter.Label, vitals.FormatNumber(v.Value), unit)
 	}
 	if v.Unit != nil {
 		finding.Message += fmt.Sprintf(" In %s it would be %s %s.", v.Unit.Name, vitals.FormatNumber(v.InUnit), unit)

@@ -12,8 +12,8 @@ import (
 // isOverTarget reports whether an alert's parameter is the rule of a target.
 func isOverTarget(parameter string) bool { return strings.HasSuffix(parameter, overTarget) }
 
-// decideTarget decides about a value over its target: it is pushed once, until a value is below the bound again, and when it has risen by the
-// bound above the last one pushed. A push about another change of such a value counts, because its text has the target too. Source:
+// decideTarget pushes a value over its target once until a value is below again, and again when it
+// has risen by the bound. A push about another change of it counts: the text has it. Source:
 // docs/decisions/notifications.md, "Pages for warnings".
 func (h PushHistory) decideTarget(d Draft, r vitals.Reading, t Thresholds) PushDecision {
 	i := slices.IndexFunc(h.Parameters, func(p *vitals.Parameter) bool { return p.Name+overTarget == d.Finding.Parameter })
@@ -26,7 +26,7 @@ func (h PushHistory) decideTarget(d Draft, r vitals.Reading, t Thresholds) PushD
 		return PushDecision{PushedKind, "Pushed: alerts of this kind always are."}
 	}
 	isOver := func(v float64) bool { return vitals.RoundHundredths(v-*rule.Target) >= *rule.Over }
-	var begin time.Time // of the last value that was not over
+	var begin time.Time // forLevel the last value that was not over
 	for _, one := range h.Readings {
 		if v := one.Values[i]; v != nil && !isOver(*v) && one.MeasuredAt.Before(r.MeasuredAt) {
 			begin = one.MeasuredAt

@@ -11,9 +11,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// ReadBounds checks the bounds of a template, a change without a reason, and reports errors under name. A template needs a bound or a group that is switched off. Source: docs/decisions/alerts.md,
-// "Templates".
-func (b ChangeBody) ReadBounds(c *validate.Checks, name string) Bounds {
+// ReadBounds checks a template's bounds: it needs one, or a group that is switched off. Errors are
+// reported under name. Source: docs/decisions/alerts.md, "Templates".
+func (b ThresholdChangeBody) ReadBounds(c *validate.Checks, name string) Bounds {
 	inner := validate.NewChecks()
 	bounds := Bounds(b.readGroups(inner).groups)
 	for field, message := range bounds.Problems(func(string) bool { return false }) {
@@ -51,8 +51,8 @@ func (b Bounds) Encode() (string, error) {
 	return string(text), nil
 }
 
-// Loosened lists the bounds in force that a person set for a patient and that a template's bounds would loosen. A value that a template
-// applied before gave is not a person's. Fields are named as in vital-config.
+// Loosened lists the bounds that a clinician set and the template would loosen. A value from a
+// template applied earlier (given) does not count. Fields are named as in vital-config.
 func Loosened(tx core.App, patientID string, bounds Bounds, given []Bounds) (looser []ChangedBound, err error) {
 	s, err := loadStored(tx, patientID)
 	if err != nil {
@@ -74,6 +74,6 @@ func Loosened(tx core.App, patientID string, bounds Bounds, given []Bounds) (loo
 
 // FromTemplate returns the change that applies a template: it replaces the template's groups, except the patient's target, and keeps the
 // others.
-func FromTemplate(bounds Bounds, reason phi.Text) Change {
-	return Change{groups: bounds, replacesGroups: true, Reason: reason}
+func FromTemplate(bounds Bounds, reason phi.Text) ThresholdChange {
+	return ThresholdChange{groups: bounds, replacesGroups: true, Reason: reason}
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// groupBody is one group of a [ChangeBody]; null switches the group off.
+// groupBody is one group of a [ThresholdChangeBody]; null switches the group off.
 type groupBody = validate.Field[map[string]validate.Number]
 
-// ChangeBody holds the members of a request to change thresholds: the groups and the reason.
-type ChangeBody map[string]json.RawMessage
+// ThresholdChangeBody holds the members of a request to change thresholds: the groups and the reason.
+type ThresholdChangeBody map[string]json.RawMessage
 
-// Change is a validated [ChangeBody].
-type Change struct {
+// ThresholdChange is a validated [ThresholdChangeBody].
+type ThresholdChange struct {
 	groups         map[string]map[string]*float64 // nil switches the group off
 	replacesGroups bool                           // a group is replaced, not changed
 	// Reason is 1 to 500 characters.
@@ -33,13 +33,13 @@ type Change struct {
 
 // Read checks a body as far as possible without the stored thresholds. An unknown member is rejected: a misspelled bound would be missed
 // only when it is needed. Source: docs/decisions/alerts.md, "Unknown bounds" and "Change-log field names".
-func (b ChangeBody) Read(c *validate.Checks) Change {
+func (b ThresholdChangeBody) Read(c *validate.Checks) ThresholdChange {
 	change := b.readGroups(c, answerMembers...)
 	change.Reason = phi.Text(c.Text("reason", member[string](b, "reason"), validate.Required(500)))
 	return change
 }
 
-func member[T any](b ChangeBody, name string) (f validate.Field[T]) {
+func member[T any](b ThresholdChangeBody, name string) (f validate.Field[T]) {
 	if raw, sent := b[name]; sent {
 		_ = f.UnmarshalJSON(raw) // never fails: a wrong type is kept for the checks
 	}
@@ -53,13 +53,13 @@ var answerMembers = []string{
 }
 
 // readGroups checks the groups, and rejects members that are neither a group nor one of the others.
-func (b ChangeBody) readGroups(c *validate.Checks, others ...string) Change {
+func (b ThresholdChangeBody) readGroups(c *validate.Checks, others ...string) ThresholdChange {
 	for name := range b {
 		if !slices.Contains(Groups, name) && !slices.Contains(others, name) {
 			c.Reject(name, noSuchGroup)
 		}
 	}
-	change, bodies := Change{groups: map[string]map[string]*float64{}}, map[string]groupBody{}
+	change, bodies := ThresholdChange{groups: map[string]map[string]*float64{}}, map[string]groupBody{}
 	for _, group := range Groups {
 		sent := member[map[string]validate.Number](b, group)
 		bodies[group] = sent
@@ -98,7 +98,7 @@ func (b ChangeBody) readGroups(c *validate.Checks, others ...string) Change {
 
 // applyTo returns the bounds after the change. An object switches a group on; fields that it omits are inherited. Replacing a group keeps
 // the patient's target.
-func (change Change) applyTo(old Bounds) Bounds {
+func (change ThresholdChange) applyTo(old Bounds) Bounds {
 	changed := old.clone()
 	for group, fields := range change.groups {
 		if fields == nil {
@@ -116,7 +116,7 @@ func (change Change) applyTo(old Bounds) Bounds {
 // targets returns the patient's targets of a group, never nil.
 func (b Bounds) targets(group string) map[string]*float64 {
 	own := map[string]*float64{}
-	for _, p := range vitals.ChangeWatched {
+	for _, p := range vitals.ChangeParameters {
 		if target, set := b[group][p.Change.Target]; set && p.Group == group {
 			own[p.Change.Target] = target
 		}
@@ -147,7 +147,7 @@ func Configured(app core.App, patientID string) (Configuration, error) {
 	if err != nil {
 		return Configuration{}, err
 	}
-	_, configuration, err := configured(patientID, practice, own)
+	_, configuration, err := parseConfiguration(patientID, practice, own)
 	return configuration, err
 }
 
@@ -157,7 +157,7 @@ type stored struct {
 	proposed      []ProposedTemplate
 }
 
-func configured(patientID string, practice, own collections.ThresholdsRow) (s stored, c Configuration, err error) {
+func parseConfiguration(patientID string, practice, own collections.ThresholdsRow) (s stored, c Configuration, err error) {
 	if s.practice, err = ParseBounds(practice.Bounds); err != nil {
 		return s, c, err
 	}
@@ -185,7 +185,7 @@ func (s stored) withProposed(patientID string, own Bounds) Thresholds {
 	return inForceWith(s.practice, own, s.proposed)
 }
 
-// inForce returns the thresholds that persons set if own is stored for the patient, or for the practice. The change log compares these.
+// inForce returns the thresholds without proposals if own were stored, as the change log compares.
 func (s stored) inForce(patientID string, own Bounds) Thresholds {
 	if patientID == "" {
 		return InForce(own, nil)
@@ -206,12 +206,12 @@ func (b Bounds) groupsOff() (groups []string) {
 // SetThresholds changes the thresholds of a patient, or of the practice if patientID is "", in the caller's transaction, with change log
 // and audit entry. A change that breaks the order of the bounds is a validation fault. If nothing differs, nothing is written and changed
 // is false.
-func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor, now time.Time) (c Configuration, changed bool, err error) {
+func SetThresholds(tx core.App, patientID string, change ThresholdChange, by audit.Actor, now time.Time) (c Configuration, changed bool, err error) {
 	practice, own, err := collections.FindThresholds(tx, patientID)
 	if err != nil {
 		return c, false, err
 	}
-	before, c, err := configured(patientID, practice, own)
+	before, c, err := parseConfiguration(patientID, practice, own)
 	if err != nil {
 		return c, false, err
 	}
@@ -232,19 +232,19 @@ func SetThresholds(tx core.App, patientID string, change Change, by audit.Actor,
 	if err != nil {
 		return c, false, fmt.Errorf("encode thresholds: %w", err)
 	}
-	own.Bounds, own.UpdatedAt, own.UpdatedBy = string(text), collections.Instant(now), AuthorOf(by)
+	own.Bounds, own.UpdatedAt, own.UpdatedBy = string(text), collections.FormatInstant(now), ActorName(by)
 	if err := collections.StoreThresholds(tx, own); err != nil {
 		return c, false, err
 	}
 	if err := logChange(tx, patientID, before, after, change.Reason, by, now); err != nil {
 		return c, false, err
 	}
-	_, c, err = configured(patientID, practice, own)
+	_, c, err = parseConfiguration(patientID, practice, own)
 	return c, true, err
 }
 
 // names reports whether the change names a bound.
-func (change Change) names(name string) bool {
+func (change ThresholdChange) names(name string) bool {
 	for _, f := range boundFields {
 		if f.Name() != name {
 			continue
@@ -302,7 +302,7 @@ func equalBounds(a, b *float64) bool { return a == b || (a != nil && b != nil &&
 func logChange(tx core.App, patientID string, before stored, after Bounds, reason phi.Text, by audit.Actor, now time.Time) error {
 	changes := audit.Changes{}
 	for _, changed := range before.changedBounds(patientID, after) {
-		if err := collections.StoreThresholdChange(tx, patientID, changed.Field, changed.Old, changed.New, reason, AuthorOf(by), now); err != nil {
+		if err := collections.StoreThresholdChange(tx, patientID, changed.Field, changed.Old, changed.New, reason, ActorName(by), now); err != nil {
 			return err
 		}
 		changes[changed.Field] = audit.Change{Old: changed.Old, New: changed.New}
@@ -339,8 +339,8 @@ func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.
 	}
 	changed := !before.own.Equal(after)
 	if changed {
-		record.Set(collections.ThresholdsUpdatedAt, collections.Instant(now))
-		record.Set(collections.ThresholdsUpdatedBy, AuthorOf(by))
+		record.Set(collections.ThresholdsUpdatedAt, collections.FormatInstant(now))
+		record.Set(collections.ThresholdsUpdatedBy, ActorName(by))
 	}
 	if err := save(); err != nil || !changed {
 		return err
@@ -348,8 +348,8 @@ func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.
 	return logChange(tx, patientID, before, after, dashboardReason, by, now)
 }
 
-// DropThresholds logs the removal of a patient's own bounds; remove performs it. The practice's bounds cannot be removed.
-func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, remove func() error) error {
+// DeleteThresholds logs the removal of a patient's own bounds; remove performs it. The practice's bounds cannot be removed.
+func DeleteThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, remove func() error) error {
 	patientID := collections.PatientOf(record)
 	if patientID == "" {
 		return validation.Errors{"id": validation.NewError("kept", "The practice's thresholds cannot be deleted.")}
@@ -373,6 +373,6 @@ func loadStored(tx core.App, patientID string) (stored, error) {
 	if _, err := ParseBounds(own.Bounds); err != nil {
 		own.Bounds = ""
 	}
-	s, _, err := configured(patientID, practice, own)
+	s, _, err := parseConfiguration(patientID, practice, own)
 	return s, err
 }

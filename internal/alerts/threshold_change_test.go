@@ -23,9 +23,9 @@ import (
 )
 
 // readChange reads the body of a request to change thresholds.
-func readChange(t *testing.T, text string) (alerts.Change, fault.Fields) {
+func readChange(t *testing.T, text string) (alerts.ThresholdChange, fault.Fields) {
 	t.Helper()
-	var body alerts.ChangeBody
+	var body alerts.ThresholdChangeBody
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
 		t.Fatal(err)
 	}
@@ -193,17 +193,17 @@ func TestThresholdsFromDashboard(t *testing.T) {
 	if diff := cmp.Diff([]string{"pulse_low 40 > 45, Changed in the dashboard."}, changeLog(t, app, later)); diff != "" {
 		t.Error(diff)
 	}
-	if got := load(patient); got.GetString("updated_by") != "nurse@vigil.test" || got.GetString("updated_at") != collections.Instant(now.Add(time.Minute)) {
+	if got := load(patient); got.GetString("updated_by") != "nurse@vigil.test" || got.GetString("updated_at") != collections.FormatInstant(now.Add(time.Minute)) {
 		t.Errorf("changed by %s at %s", got.GetString("updated_by"), got.GetString("updated_at"))
 	}
 
 	practice := load("")
 	var kept validation.Errors
-	if err := alerts.DropThresholds(app, practice, nurse, now, func() error { return app.Delete(practice) }); !errors.As(err, &kept) {
+	if err := alerts.DeleteThresholds(app, practice, nurse, now, func() error { return app.Delete(practice) }); !errors.As(err, &kept) {
 		t.Errorf("the practice's: %v", err)
 	}
 	own := load(patient)
-	if err := alerts.DropThresholds(app, own, nurse, now.Add(time.Hour), func() error { return app.Delete(own) }); err != nil {
+	if err := alerts.DeleteThresholds(app, own, nurse, now.Add(time.Hour), func() error { return app.Delete(own) }); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"pulse_critical_low 30 > 40, Changed in the dashboard.", "pulse_low 45 > 50, Changed in the dashboard."}, changeLog(t, app, collections.ThresholdChangeFilter{From: now.Add(time.Hour)})); diff != "" {

@@ -80,8 +80,8 @@ func (t Thresholds) In(zone *time.Location) Thresholds {
 	return t
 }
 
-// Of returns the bounds of a parameter.
-func (t Thresholds) Of(p *vitals.Parameter) (limits vitals.Limits) {
+// Limits returns the bounds of a parameter.
+func (t Thresholds) Limits(p *vitals.Parameter) (limits vitals.Limits) {
 	if t.limits != nil {
 		limits = t.limits[p.Index()]
 	}
@@ -101,14 +101,14 @@ func (t Thresholds) Change(p *vitals.Parameter) (rule ChangeRule) {
 // a critical bound displaces a warning, and otherwise a bound of the patient's own an inherited one. Source: docs/decisions/alerts.md, "Extra threshold fields".
 func InForce(defaults, own Bounds) Thresholds {
 	t := Thresholds{limits: make([]vitals.Limits, len(vitals.Parameters)), changes: make([]ChangeRule, len(vitals.Parameters))}
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Change != nil {
 			t.changes[p.Index()] = changeRule(p, defaults, own)
 			continue
 		}
-		bound := func(side vitals.Side) bound { return boundInForce(defaults, own, p.Group, p.Prefix+string(side)) }
+		bound := func(side vitals.Bound) bound { return boundInForce(defaults, own, p.Group, p.Prefix+string(side)) }
 		limits := ordered(bound(vitals.CriticalLow), bound(vitals.Low), bound(vitals.High), bound(vitals.Critical))
-		if slices.Contains(p.Sides, vitals.FastingHigh) {
+		if slices.Contains(p.Bounds, vitals.FastingHigh) {
 			limits.FastingHigh = fastingInForce(bound(vitals.FastingHigh), limits)
 		}
 		t.limits[p.Index()] = limits
@@ -134,8 +134,8 @@ func boundInForce(defaults, own Bounds, group, field string) bound {
 	return bound{value: defaults[group][field], inherited: true}
 }
 
-// ordered drops of two bounds that exclude each other the warning, if only the other is critical, else the inherited one. So a critical bound
-// that the practice makes stricter reaches a patient with a warning bound beyond it.
+// ordered drops one of two bounds that exclude each other: the warning if the other is critical,
+// else the inherited one. A stricter critical bound of the practice thus displaces an own warning.
 func ordered(ascending ...bound) vitals.Limits {
 	isCritical := func(i int) bool { return i == 0 || i == len(ascending)-1 }
 	fits := func(i int) *float64 {
@@ -208,8 +208,8 @@ type InForceCache map[[3]string]Thresholds
 // NewInForceCache returns an empty cache.
 func NewInForceCache() InForceCache { return InForceCache{} }
 
-// Of returns the thresholds in force under the stored bounds of the practice, of a patient and of undecided templates; nil or "" for none.
-func (c InForceCache) Of(practice, own, proposed *string) (Thresholds, error) {
+// Thresholds returns the thresholds in force under the stored bounds of the practice, of a patient and of undecided templates; nil or "" for none.
+func (c InForceCache) Thresholds(practice, own, proposed *string) (Thresholds, error) {
 	key := [3]string{orEmpty(practice), orEmpty(own), orEmpty(proposed)}
 	if found, ok := c[key]; ok {
 		return found, nil

@@ -49,7 +49,7 @@ func TestInForceWithoutOwnBounds(t *testing.T) {
 	for name, own := range map[string]alerts.Bounds{"none": nil, "empty": parse(""), "null": parse("null"), "empty group": parse(`{"pulse":{}}`)} {
 		got := alerts.InForce(defaults, own)
 		for _, p := range vitals.Parameters {
-			if diff := cmp.Diff(want[p], got.Of(p)); diff != "" {
+			if diff := cmp.Diff(want[p], got.Limits(p)); diff != "" {
 				t.Errorf("%s: %s: %s", name, p.Name, diff)
 			}
 		}
@@ -91,11 +91,11 @@ func TestInForceWithOwnBounds(t *testing.T) {
 	}
 }
 
-func systolic(t alerts.Thresholds) vitals.Limits  { return t.Of(vitals.Systolic) }
-func diastolic(t alerts.Thresholds) vitals.Limits { return t.Of(vitals.Diastolic) }
-func pulse(t alerts.Thresholds) vitals.Limits     { return t.Of(vitals.Pulse) }
-func spo2(t alerts.Thresholds) vitals.Limits      { return t.Of(vitals.SpO2) }
-func glucose(t alerts.Thresholds) vitals.Limits   { return t.Of(vitals.GlucoseMgDL) }
+func systolic(t alerts.Thresholds) vitals.Limits  { return t.Limits(vitals.Systolic) }
+func diastolic(t alerts.Thresholds) vitals.Limits { return t.Limits(vitals.Diastolic) }
+func pulse(t alerts.Thresholds) vitals.Limits     { return t.Limits(vitals.Pulse) }
+func spo2(t alerts.Thresholds) vitals.Limits      { return t.Limits(vitals.SpO2) }
+func glucose(t alerts.Thresholds) vitals.Limits   { return t.Limits(vitals.GlucoseMgDL) }
 
 func TestWeightRuleInForce(t *testing.T) {
 	rule := func(change, critical float64, days int) alerts.ChangeRule {

@@ -16,7 +16,7 @@ import (
 // undoWithin limits how long an action on an alert can be undone. Source: docs/decisions/alerts.md, "Undo".
 const undoWithin = time.Minute
 
-// Changes in the audit entry of a move that of the alert before it, so that the move can be undone.
+// Names of audit changes that record the alert's state before an action, so that Undo restores it.
 const (
 	changedStatus = "status"
 	changedNotes  = "notes"

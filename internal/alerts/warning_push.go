@@ -69,7 +69,7 @@ const (
 // PushHistory is what a decision depends on: a patient's readings of an alert type that count, latest measurement first and with the one
 // that raised the alert, and what was pushed about the type, latest push first.
 type PushHistory struct {
-	Parameters []*vitals.Parameter // of the alert type
+	Parameters []*vitals.Parameter // forLevel the alert type
 	Readings   []PushReading
 	Pushed     []Pushed
 }
@@ -96,7 +96,7 @@ func HasPushTrend(alertType string) bool {
 
 // PushParameters returns the parameters that raise alerts of a type.
 func PushParameters(alertType string) (list []*vitals.Parameter) {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Group == alertType {
 			list = append(list, p)
 		}
@@ -145,7 +145,7 @@ func (h PushHistory) decide(r vitals.Reading, t Thresholds) PushDecision {
 		if value == nil {
 			continue
 		}
-		limits := t.Of(p).At(r.Qualifier(vitals.MealContext))
+		limits := t.Limits(p).ForMeal(r.Qualifier(vitals.MealContext))
 		b, out := breachedBound(p, *value, limits)
 		if !out {
 			continue
@@ -314,8 +314,8 @@ func (t trend) wasPushedSince(since time.Time) bool {
 	return slices.ContainsFunc(t.Pushed, func(p Pushed) bool { return t.isAbout(p) && p.MeasuredAt.After(since) })
 }
 
-// wasRunPushed reports whether there was a push about the parameter while its mean was beyond the bound, since the mean was last back
-// inside. It walks back from the latest reading; where the history is cut, an earlier push counts.
+// wasRunPushed reports whether the current run of means beyond the bound was pushed already. It
+// walks back from the latest reading; where the history is cut, an earlier push counts.
 func (t trend) wasRunPushed() bool {
 	whole := len(t.Readings)
 	if whole >= PushReadings { // the means of the oldest ones lack readings

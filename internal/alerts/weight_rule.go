@@ -16,19 +16,19 @@ const (
 	overTarget   = "_over_target"
 )
 
-// Gain returns the gain over the lowest, and the loss under the highest, earlier value within the calendar days of the rule; ok is false if
+// GainAndLoss returns the gain over the lowest, and the loss under the highest, earlier value within the calendar days of the rule; ok is false if
 // there is none. Source: docs/decisions/alerts.md, "Weight rule".
-func Gain(p *vitals.Parameter, value float64, at time.Time, rule ChangeRule, baseline []BaselineValue) (gain, loss float64, ok bool) {
-	return rule.gain(p, value, at, rule.WindowDays, baseline)
+func GainAndLoss(p *vitals.Parameter, value float64, at time.Time, rule ChangeRule, baseline []BaselineValue) (gain, loss float64, ok bool) {
+	return rule.gainAndLoss(p, value, at, rule.WindowDays, baseline)
 }
 
-func (r ChangeRule) gain(p *vitals.Parameter, value float64, at time.Time, days int, baseline []BaselineValue) (gain, loss float64, ok bool) {
+func (r ChangeRule) gainAndLoss(p *vitals.Parameter, value float64, at time.Time, days int, baseline []BaselineValue) (gain, loss float64, ok bool) {
 	if len(baseline) == 0 {
 		return 0, 0, false
 	}
 	from := r.Since(at, days)
 	for _, w := range baseline {
-		if w.Of != p || w.MeasuredAt.Before(from) || !w.MeasuredAt.Before(at) {
+		if w.Parameter != p || w.MeasuredAt.Before(from) || !w.MeasuredAt.Before(at) {
 			continue
 		}
 		rise := vitals.RoundHundredths(value - w.Value)
@@ -50,11 +50,11 @@ func evaluateChange(r vitals.Reading, p *vitals.Parameter, rule ChangeRule, base
 		return Finding{}, false
 	}
 	scales := changeEvaluation{p: p, finding: Finding{Type: p.Group, Parameter: p.Name}}
-	if gain, _, found := rule.gain(p, *value, r.MeasuredAt, 1, baseline); found {
+	if gain, _, found := rule.gainAndLoss(p, *value, r.MeasuredAt, 1, baseline); found {
 		scales.compared = true
 		scales.checkChange(Warning, dailyChange, gain, gain, rule.Daily, "gain", "1 day")
 	}
-	if gain, loss, found := Gain(p, *value, r.MeasuredAt, rule, baseline); found {
+	if gain, loss, found := GainAndLoss(p, *value, r.MeasuredAt, rule, baseline); found {
 		scales.compared = true
 		within := fmt.Sprintf("%d days", rule.WindowDays)
 		if rule.WindowDays == 1 {

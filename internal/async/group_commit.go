@@ -58,30 +58,30 @@ type GroupOptions[In, Out any] struct {
 	Log      *slog.Logger
 }
 
-// Group is a group commit: many callers' items in one transaction, because a durable commit costs more than most of the writes in it. It never waits
+// GroupCommit is a group commit: many callers' items in one transaction, because a durable commit costs more than most of the writes in it. It never waits
 // for more items, and returns no result before the commit. Callers either store items themselves with Commit, or submit them to one Run with Submit.
-type Group[In, Out any] struct {
+type GroupCommit[In, Out any] struct {
 	GroupOptions[In, Out]
 	queue chan *GroupItem[In, Out]
 	turn  chan struct{} // held by the caller that commits
 	ended chan struct{} // closed when Run has stopped
 }
 
-// NewGroup returns a group.
-func NewGroup[In, Out any](o GroupOptions[In, Out]) *Group[In, Out] {
+// NewGroupCommit returns a group.
+func NewGroupCommit[In, Out any](o GroupOptions[In, Out]) *GroupCommit[In, Out] {
 	if o.MaxBatch == 0 {
 		o.MaxBatch = queueLength
 	}
-	return &Group[In, Out]{
+	return &GroupCommit[In, Out]{
 		GroupOptions: o, queue: make(chan *GroupItem[In, Out], queueLength), turn: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
 
 // Waiting returns the number of queued items.
-func (g *Group[In, Out]) Waiting() int { return len(g.queue) }
+func (g *GroupCommit[In, Out]) Waiting() int { return len(g.queue) }
 
 // Commit stores an item and all others in the queue, unless another caller commits it first. The caller must not be in a transaction of app.
-func (g *Group[In, Out]) Commit(app core.App, in In) (Out, error) {
+func (g *GroupCommit[In, Out]) Commit(app core.App, in In) (Out, error) {
 	own := newItem[In, Out](in)
 	g.queue <- own
 	select {
@@ -97,7 +97,7 @@ func (g *Group[In, Out]) Commit(app core.App, in In) (Out, error) {
 }
 
 // Submit queues an item for Run and waits for its result. If ctx ends first, the item may still be stored.
-func (g *Group[In, Out]) Submit(ctx context.Context, in In) (out Out, err error) {
+func (g *GroupCommit[In, Out]) Submit(ctx context.Context, in In) (out Out, err error) {
 	own := newItem[In, Out](in)
 	select {
 	case g.queue <- own:
@@ -119,7 +119,7 @@ func (g *Group[In, Out]) Submit(ctx context.Context, in In) (out Out, err error)
 }
 
 // Run stores submitted items until ctx ends and the queue is empty. A group runs once.
-func (g *Group[In, Out]) Run(ctx context.Context, app core.App) {
+func (g *GroupCommit[In, Out]) Run(ctx context.Context, app core.App) {
 	defer close(g.ended)
 	defer g.shareTx(app)()
 	for {
@@ -136,7 +136,7 @@ func (g *Group[In, Out]) Run(ctx context.Context, app core.App) {
 }
 
 // takeBatch returns the first item and those already queued, up to MaxBatch.
-func (g *Group[In, Out]) takeBatch(first *GroupItem[In, Out]) []*GroupItem[In, Out] {
+func (g *GroupCommit[In, Out]) takeBatch(first *GroupItem[In, Out]) []*GroupItem[In, Out] {
 	items := []*GroupItem[In, Out]{first}
 	for len(items) < g.MaxBatch {
 		select {
@@ -149,7 +149,7 @@ func (g *Group[In, Out]) takeBatch(first *GroupItem[In, Out]) []*GroupItem[In, O
 	return items
 }
 
-func (g *Group[In, Out]) commit(app core.App, items []*GroupItem[In, Out]) {
+func (g *GroupCommit[In, Out]) commit(app core.App, items []*GroupItem[In, Out]) {
 	if err := g.store(app, items); err != nil {
 		for _, item := range items {
 			g.storeAlone(app, item)
@@ -163,7 +163,7 @@ func (g *Group[In, Out]) commit(app core.App, items []*GroupItem[In, Out]) {
 	}
 }
 
-func (g *Group[In, Out]) storeAlone(app core.App, item *GroupItem[In, Out]) {
+func (g *GroupCommit[In, Out]) storeAlone(app core.App, item *GroupItem[In, Out]) {
 	if err := g.store(app, []*GroupItem[In, Out]{item}); err != nil {
 		var none Out
 		item.Out, item.Err = none, err
@@ -174,7 +174,7 @@ func (g *Group[In, Out]) storeAlone(app core.App, item *GroupItem[In, Out]) {
 }
 
 // store calls Store and turns a panic into an error, so that one item cannot stop the group.
-func (g *Group[In, Out]) store(app core.App, items []*GroupItem[In, Out]) (err error) {
+func (g *GroupCommit[In, Out]) store(app core.App, items []*GroupItem[In, Out]) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("storing panicked (%T)", v) // the panic's text could contain a stored value

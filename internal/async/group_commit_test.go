@@ -45,12 +45,12 @@ func (l *ledger) store(_ core.App, items []*async.GroupItem[int, int]) error {
 	return nil
 }
 
-func newGroup(l *ledger, set func(*async.GroupOptions[int, int])) *async.Group[int, int] {
+func newGroup(l *ledger, set func(*async.GroupOptions[int, int])) *async.GroupCommit[int, int] {
 	o := async.GroupOptions[int, int]{Store: l.store, Log: slog.New(slog.DiscardHandler)}
 	if set != nil {
 		set(&o)
 	}
-	return async.NewGroup(o)
+	return async.NewGroupCommit(o)
 }
 
 // commitTogether commits 0 to n-1 while another commit is in progress, so that they wait together, and returns their results.

@@ -30,7 +30,7 @@ func JoinTx(app core.App, work func(tx core.App) error) error {
 }
 
 // shareTx shares the group's transactions until the returned function is called.
-func (g *Group[In, Out]) shareTx(app core.App) (end func()) {
+func (g *GroupCommit[In, Out]) shareTx(app core.App) (end func()) {
 	if g.WorkItem == nil {
 		return func() {}
 	}
@@ -38,7 +38,7 @@ func (g *Group[In, Out]) shareTx(app core.App) (end func()) {
 	return func() { app.Store().Remove(sharedTxKey) }
 }
 
-func (g *Group[In, Out]) submitWork(work func(tx core.App) error) (done bool, err error) {
+func (g *GroupCommit[In, Out]) submitWork(work func(tx core.App) error) (done bool, err error) {
 	item := newItem[In, Out](g.WorkItem(work))
 	if !g.enqueue(item) {
 		return false, nil

@@ -41,8 +41,8 @@ type job struct {
 }
 
 // newSharingGroup returns a group that stores numbers and shares its transactions until end is called; each transaction waits for gate.
-func newSharingGroup(app core.App, gate chan struct{}, stored *[]int) (g *async.Group[job, int], end func()) {
-	g = async.NewGroup(async.GroupOptions[job, int]{
+func newSharingGroup(app core.App, gate chan struct{}, stored *[]int) (g *async.GroupCommit[job, int], end func()) {
+	g = async.NewGroupCommit(async.GroupOptions[job, int]{
 		WorkItem: func(work func(tx core.App) error) job { return job{work: work} },
 		Store: func(app core.App, items []*async.GroupItem[job, int]) error {
 			<-gate
@@ -68,7 +68,7 @@ func newSharingGroup(app core.App, gate chan struct{}, stored *[]int) (g *async.
 }
 
 // newBusyGroup returns a sharing group that is storing a first number. release unblocks it once all callers wait, and waits for them.
-func newBusyGroup(t *testing.T, app core.App, stored *[]int) (g *async.Group[job, int], callers *sync.WaitGroup, release, end func()) {
+func newBusyGroup(t *testing.T, app core.App, stored *[]int) (g *async.GroupCommit[job, int], callers *sync.WaitGroup, release, end func()) {
 	t.Helper()
 	gate := make(chan struct{})
 	g, end = newSharingGroup(app, gate, stored)

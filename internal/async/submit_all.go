@@ -10,7 +10,7 @@ type Result[Out any] struct {
 
 // SubmitAll submits items to Run in order and waits for all results. Items beyond the free space of the queue fail with [ErrGroupFull]. If ctx ends
 // first, some items may still be stored.
-func (g *Group[In, Out]) SubmitAll(ctx context.Context, ins []In) []Result[Out] {
+func (g *GroupCommit[In, Out]) SubmitAll(ctx context.Context, ins []In) []Result[Out] {
 	items := make([]*GroupItem[In, Out], len(ins))
 	for i, in := range ins {
 		own := newItem[In, Out](in)
@@ -30,7 +30,7 @@ func (g *Group[In, Out]) SubmitAll(ctx context.Context, ins []In) []Result[Out] 
 	return answers
 }
 
-func (g *Group[In, Out]) enqueue(own *GroupItem[In, Out]) bool {
+func (g *GroupCommit[In, Out]) enqueue(own *GroupItem[In, Out]) bool {
 	select {
 	case g.queue <- own:
 		return true
@@ -39,7 +39,7 @@ func (g *Group[In, Out]) enqueue(own *GroupItem[In, Out]) bool {
 	}
 }
 
-func (g *Group[In, Out]) await(ctx context.Context, own *GroupItem[In, Out]) Result[Out] {
+func (g *GroupCommit[In, Out]) await(ctx context.Context, own *GroupItem[In, Out]) Result[Out] {
 	select {
 	case <-own.done:
 	case <-ctx.Done():

@@ -211,7 +211,7 @@ func (e Entry) row(id string, now time.Time) (collections.AuditRow, error) {
 	}
 	return collections.AuditRow{
 		ID:           id,
-		RecordedAt:   collections.Instant(now),
+		RecordedAt:   collections.FormatInstant(now),
 		Event:        string(e.Event),
 		Action:       string(e.Event.Action()),
 		Outcome:      string(cmp.Or(e.Outcome, Success)),
@@ -223,9 +223,9 @@ func (e Entry) row(id string, now time.Time) (collections.AuditRow, error) {
 		ResourceType: clip(e.ResourceType, 50),
 		ResourceID:   clip(e.ResourceID, 128),
 		Patient:      clip(e.PatientID, 36),
-		SourceIP:     clip(e.Actor.From.Address, 45),
-		Client:       clip(e.Actor.From.Client, 300),
-		RequestID:    clip(e.Actor.From.RequestID, 64),
+		SourceIP:     clip(e.Actor.Origin.Address, 45),
+		Client:       clip(e.Actor.Origin.Client, 300),
+		RequestID:    clip(e.Actor.Origin.RequestID, 64),
 		Reason:       reason,
 		Changes:      changes,
 	}, nil
@@ -323,7 +323,7 @@ func rowHash(with hash.Hash, previous string, r collections.AuditRow) string {
 
 // Group records entries of concurrent callers in shared transactions, so that reads that need an audit entry share the wait for the disk.
 type Group struct {
-	entries *async.Group[datedEntry, struct{}]
+	entries *async.GroupCommit[datedEntry, struct{}]
 }
 
 type datedEntry struct {
@@ -333,7 +333,7 @@ type datedEntry struct {
 
 // NewGroup returns a Group.
 func NewGroup(log *slog.Logger) *Group {
-	return &Group{async.NewGroup(async.GroupOptions[datedEntry, struct{}]{Store: appendAll, Log: log})}
+	return &Group{async.NewGroupCommit(async.GroupOptions[datedEntry, struct{}]{Store: appendAll, Log: log})}
 }
 
 // Append records one entry durably, in a transaction shared with other callers. app must not be in a transaction.

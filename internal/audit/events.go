@@ -77,33 +77,33 @@ const (
 	AlertAcknowledge Event = "alert.acknowledge"
 	AlertResolve     Event = "alert.resolve"
 	AlertAutoResolve Event = "alert.auto_resolve"
-	AlertReopen      Event = "alert.reopen" // a reading that resolved it was retracted, or one arrived that interrupts those
+	AlertReopen      Event = "alert.reopen" // a reading that resolved it was retracted, or a new one interrupts the run that did
 	AlertNote        Event = "alert.note"
 	AlertEscalate    Event = "alert.escalate"
 	AlertUndo        Event = "alert.undo" // by the user who just acknowledged or resolved it
 
-	EscalationCreate Event = "escalation.create"
-	EscalationUpdate Event = "escalation.update"
-	ThresholdUpdate  Event = "threshold.update"
-	ThresholdWhatIf  Event = "threshold.simulate"
-	ThresholdDecline Event = "threshold.decline" // a proposed template
-	ThresholdPropose Event = "threshold.propose" // the proposed templates of a patient differ without a change of the patient
-	SnoozeCreate     Event = "snooze.create"
-	SnoozeEnd        Event = "snooze.end"
-	TriageReview     Event = "triage.review"
-	TriageReviewUndo Event = "triage.review_undo" // by the user who just reviewed the patient
-	ConsentGrant     Event = "consent.grant"
-	ConsentRevoke    Event = "consent.revoke"
-	CaregiverGrant   Event = "caregiver.grant"
-	CaregiverEnd     Event = "caregiver.end"
-	OrderRecord      Event = "order.record"
-	MessageCreate    Event = "message.create" // queued for a patient
-	MessageUpdate    Event = "message.update" // its state
-	MessageRead      Event = "message.read"
-	MessageReceive   Event = "message.receive" // from a phone
-	MessageClose     Event = "message.close"   // a person dealt with a text
-	CareTeamUpdate   Event = "care_team.update"
-	OnCallUpdate     Event = "on_call.update"
+	EscalationCreate  Event = "escalation.create"
+	EscalationUpdate  Event = "escalation.update"
+	ThresholdUpdate   Event = "threshold.update"
+	ThresholdSimulate Event = "threshold.simulate"
+	ThresholdDecline  Event = "threshold.decline" // a proposed template
+	ThresholdPropose  Event = "threshold.propose" // a patient's proposed templates changed, but not the patient
+	SnoozeCreate      Event = "snooze.create"
+	SnoozeEnd         Event = "snooze.end"
+	TriageReview      Event = "triage.review"
+	TriageReviewUndo  Event = "triage.review_undo" // by the user who just reviewed the patient
+	ConsentGrant      Event = "consent.grant"
+	ConsentRevoke     Event = "consent.revoke"
+	CaregiverGrant    Event = "caregiver.grant"
+	CaregiverEnd      Event = "caregiver.end"
+	OrderRecord       Event = "order.record"
+	MessageCreate     Event = "message.create" // queued for a patient
+	MessageUpdate     Event = "message.update" // its state
+	MessageRead       Event = "message.read"
+	MessageReceive    Event = "message.receive" // from a phone
+	MessageClose      Event = "message.close"   // a person dealt with a text
+	CareTeamUpdate    Event = "care_team.update"
+	OnCallUpdate      Event = "on_call.update"
 
 	QuestionnaireAssign Event = "questionnaire.assign"
 	QuestionnaireEnd    Event = "questionnaire.end"
@@ -146,16 +146,16 @@ const (
 
 	WarehouseExport Event = "warehouse.export"
 
-	EMRAuth      Event = "emr.auth"
-	EMRToken     Event = "emr.token"
-	EMRTransmit  Event = "emr.transmit"
-	EMRTransform Event = "emr.transform"
-	EMRCorrected Event = "emr.corrected" // a user reports a manual correction in the EMR
-	EMRResolve   Event = "emr.resolve"   // a user states whether the EMR has a reading
-	EMRSearch    Event = "emr.search"
-	EMRTest      Event = "emr.test"
-	EMRRequeue   Event = "emr.requeue" // dead letters
-	EMRWordsRead Event = "emr_words.read"
+	EMRAuth            Event = "emr.auth"
+	EMRToken           Event = "emr.token"
+	EMRTransmit        Event = "emr.transmit"
+	EMRTransform       Event = "emr.transform"
+	EMRCorrected       Event = "emr.corrected" // a user reports a manual correction in the EMR
+	EMRResolve         Event = "emr.resolve"   // a user states whether the EMR has a reading
+	EMRSearch          Event = "emr.search"
+	EMRTest            Event = "emr.test"
+	EMRRequeue         Event = "emr.requeue" // dead letters
+	EMRDiagnosticsRead Event = "emr_words.read"
 
 	EMRContextRead     Event = "emr_context.read"    // a person was shown what the EMR's chart has
 	EMRContextRefresh  Event = "emr_context.refresh" // a person had the chart read again
@@ -263,29 +263,29 @@ type Actor struct {
 	Type            ActorType
 	ID, Email, Role string
 	Name            string // name of a machine client; users are identified by email
-	From            Origin
+	Origin          Origin
 }
 
 // User returns a signed-in user as actor; id is the public id.
 func User(id int64, email, role string, from Origin) Actor {
-	return Actor{Type: ByUser, ID: strconv.FormatInt(id, 10), Email: email, Role: role, From: from}
+	return Actor{Type: ByUser, ID: strconv.FormatInt(id, 10), Email: email, Role: role, Origin: from}
 }
 
 // Superuser returns an operator in the PocketBase dashboard as actor.
 func Superuser(id, email string, from Origin) Actor {
-	return Actor{Type: BySuperuser, ID: id, Email: email, From: from}
+	return Actor{Type: BySuperuser, ID: id, Email: email, Origin: from}
 }
 
 // System returns the service as actor, for jobs and automatic rules.
 func System() Actor { return Actor{Type: BySystem} }
 
 // Gateway returns the device gateway as actor.
-func Gateway(from Origin) Actor { return Actor{Type: ByGateway, From: from} }
+func Gateway(from Origin) Actor { return Actor{Type: ByGateway, Origin: from} }
 
 // Client returns a machine client as actor, with its current name.
 func Client(id, name string, from Origin) Actor {
-	return Actor{Type: ByClient, ID: id, Name: name, From: from}
+	return Actor{Type: ByClient, ID: id, Name: name, Origin: from}
 }
 
 // Anonymous returns the actor of a request without authentication.
-func Anonymous(from Origin) Actor { return Actor{Type: ByAnonymous, From: from} }
+func Anonymous(from Origin) Actor { return Actor{Type: ByAnonymous, Origin: from} }

@@ -27,7 +27,7 @@ const (
 	ResourceEligibility   = "Eligibility"
 	ResourceEncryptionKey = "EncryptionKey"
 	ResourceEndpoint      = "Endpoint"
-	ResourceEnrolment     = "Enrolment"
+	ResourceEnrollment    = "Enrolment"
 	ResourceEscalation    = "Escalation"
 	ResourceExplanation   = "Explanation"
 	ResourceExport        = "Export"

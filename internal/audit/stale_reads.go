@@ -34,7 +34,7 @@ type staleRead struct {
 // Append returns when the read is on the disk.
 func (s *StaleReads) Append(e Entry, now time.Time) error {
 	line, err := json.Marshal(staleRead{
-		now, e.Event, e.Actor.Type, e.Actor.ID, e.Actor.From.Address, e.Actor.From.RequestID, e.ResourceType, e.ResourceID, e.PatientID, e.Changes["patient_ids"].New,
+		now, e.Event, e.Actor.Type, e.Actor.ID, e.Actor.Origin.Address, e.Actor.Origin.RequestID, e.ResourceType, e.ResourceID, e.PatientID, e.Changes["patient_ids"].New,
 	})
 	if err != nil {
 		return fmt.Errorf("encode a read: %w", err)

@@ -43,7 +43,8 @@ func (e *Engine) SignAccess(user *collections.User, family string, now time.Time
 	return e.signAccess(user, collections.RefreshToken{Family: family}, "", now)
 }
 
-// signAccess is SignAccess for a token from a rotation; link is the refresh token issued with it.
+// signAccess is SignAccess with link, the refresh token that a rotation issued together with this
+// access token.
 func (e *Engine) signAccess(user *collections.User, of collections.RefreshToken, link string, now time.Time) (string, error) {
 	users := user.Collection()
 	token := TokenClaims{
@@ -65,8 +66,8 @@ var refreshFormat = regexp.MustCompile(`^` + refreshPrefix + `[A-Za-z0-9_-]{43}$
 
 // issue stores the next refresh token of a family, which expires no later than the family, and signs an access token.
 func (e *Engine) issue(tx core.App, user *collections.User, link collections.RefreshToken, now time.Time) (Session, error) {
-	token := refreshPrefix + Random()
-	link.UserID, link.TokenHash, link.IssuedAt = user.Id, Hash(token), now
+	token := refreshPrefix + NewSecret()
+	link.UserID, link.TokenHash, link.IssuedAt = user.Id, HashSecret(token), now
 	link.ExpiresAt = now.Add(refreshLife)
 	if end := link.FamilyStartedAt.Add(e.options.RefreshFamilyLife); end.Before(link.ExpiresAt) {
 		link.ExpiresAt = end
@@ -103,7 +104,8 @@ func (e *Engine) twoFactorDue(role authz.Role, created time.Time) time.Time {
 	return created.Add(required.Grace)
 }
 
-// TwoFactorRequiredFrom returns when accounts that exist are refused without the second factor that their role needs; zero if no role needs one.
+// TwoFactorRequiredFrom returns when existing accounts are rejected without the second factor that
+// their role requires; zero if no role requires one.
 func (e *Engine) TwoFactorRequiredFrom() time.Time {
 	if len(e.options.RequireTwoFactor.Roles) == 0 {
 		return time.Time{}
@@ -111,22 +113,23 @@ func (e *Engine) TwoFactorRequiredFrom() time.Time {
 	return e.options.RequireTwoFactor.Since.Add(e.options.RequireTwoFactor.Grace)
 }
 
-// errOtherCollection reports a token that is not of an account of the expected collection, users or superusers.
+// errOtherCollection reports a token of an account in a collection other than the expected one
+// (users or superusers).
 var errOtherCollection = errors.New("auth: token of another collection")
 
 // Authenticate returns the holder of an access token. It refuses with not_authenticated if there is none; token_expired; token_invalid if it is
 // malformed, forged, of another kind or collection, or of an account that is inactive or deleted; and token_revoked if it was superseded. Role
 // and state come from the database, not from the token. Source: docs/decisions/authentication.md, "Access token".
 func (e *Engine) Authenticate(app core.App, token string, now time.Time) (Caller, error) {
-	caller, err := e.Check(app, token, now)
+	caller, err := e.AuthenticatePassively(app, token, now)
 	if err != nil {
 		return Caller{}, err
 	}
 	return caller, e.markUsed(app, caller.Family, now)
 }
 
-// Check is [Engine.Authenticate] without marking the session as used: an open stream does not count as activity.
-func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller, err error) {
+// AuthenticatePassively is [Engine.Authenticate] without marking the session as used: an open stream does not count as activity.
+func (e *Engine) AuthenticatePassively(app core.App, token string, now time.Time) (caller Caller, err error) {
 	if token == "" {
 		return caller, notAuthenticated()
 	}
@@ -157,7 +160,7 @@ func (e *Engine) Check(app core.App, token string, now time.Time) (caller Caller
 	}
 	caller = user.caller
 	caller.Family = read.Family
-	caller.findPatients(user.cares, now)
+	caller.setPatients(user.cares, now)
 	if err := e.confirmRotation(app, read, now); err != nil {
 		return Caller{}, err
 	}

@@ -28,7 +28,8 @@ type NewAccount struct {
 	PatientID                                  string
 	TimeZone, NPI, Taxonomy, Credential, Phone string
 	MustChangePassword                         bool
-	// IsUnconfirmed: the identity provider has not confirmed the address. The account has no local password, and no reset of it.
+	// IsUnconfirmed: the identity provider has not confirmed the email address. The account has no
+	// local password and cannot reset one.
 	IsUnconfirmed bool
 }
 
@@ -193,7 +194,7 @@ func (e *Engine) Register(ctx context.Context, app core.App, caller Caller, body
 		if err != nil {
 			return err
 		}
-		return notifications.Queue(tx, notifications.Welcome, user,
+		return notifications.QueueMail(tx, notifications.Welcome, user,
 			map[string]string{"link": link, "email": user.Email(), "address": e.options.SignInURL}, now)
 	})
 	return user, err

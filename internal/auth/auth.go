@@ -40,7 +40,7 @@ type Options struct {
 	ResetURL, SignInURL string
 	// FreshSignIn is how long after a sign-in second factors may be added without the password; 0 always requires it.
 	FreshSignIn      time.Duration
-	RequireTwoFactor RequiredTwoFactor
+	RequireTwoFactor TwoFactorPolicy
 	// SuperuserTwoFactor refuses dashboard access to superusers without a second factor.
 	SuperuserTwoFactor bool
 	// SignOn is the practice's identity provider, or nil. RequireSignOn restricts local sign-in to administrators and patients.
@@ -50,9 +50,9 @@ type Options struct {
 	Launcher *Launcher
 }
 
-// RequiredTwoFactor lists the roles that must set up a second factor before they can use the API. An account without one can use it for the
+// TwoFactorPolicy lists the roles that must set up a second factor before they can use the API. An account without one can use it for the
 // grace period after the later of its creation and Since.
-type RequiredTwoFactor struct {
+type TwoFactorPolicy struct {
 	Roles []authz.Role
 	Grace time.Duration
 	Since time.Time
@@ -88,7 +88,7 @@ func (c Caller) Actor(from audit.Origin) audit.Actor {
 		return audit.Client(c.Client.ID, c.Client.Name, from)
 	}
 	role := string(c.Role)
-	if c.PatientID != "" && c.Scope != "" && c.Scope != authz.AsPatient {
+	if c.PatientID != "" && c.Scope != "" && c.Scope != authz.PortalSelf {
 		role = CaregiverRole
 	}
 	return audit.User(c.ID, c.Email, role, from)
@@ -106,9 +106,9 @@ func userEntry(user *collections.User, event audit.Event, actor audit.Actor) aud
 	return audit.Entry{Event: event, Actor: actor, ResourceType: audit.ResourceUser, ResourceID: strconv.FormatInt(user.Number(), 10)}
 }
 
-// isUsable reports whether an account may be used: it is active and not the portal account of a deleted patient, except that of a caregiver of
-// another one.
-// Source: docs/decisions/authentication.md, "Login when TOTP is missing".
+// isUsable reports whether an account may be used: it is active, and not the portal account of a
+// deleted patient, unless it is also the caregiver of another patient. Source:
+// docs/decisions/authentication.md, "Login when TOTP is missing".
 func isUsable(app core.App, user *collections.User) (bool, error) {
 	if !user.Active() {
 		return false, nil
@@ -172,15 +172,15 @@ type Caller struct {
 	Client *Client
 }
 
-// Random returns an opaque token or secret: 256 random bits in base64url.
-func Random() string {
+// NewSecret returns an opaque token or secret: 256 random bits in base64url.
+func NewSecret() string {
 	var bits [32]byte
 	_, _ = rand.Read(bits[:]) // never fails
 	return base64.RawURLEncoding.EncodeToString(bits[:])
 }
 
-// Hash returns the SHA-256 of a random value, for storage. 256 random bits cannot be guessed, so the hash needs no salt or key.
-func Hash(random string) string {
+// HashSecret returns the SHA-256 of a random value, for storage. 256 random bits cannot be guessed, so the hash needs no salt or key.
+func HashSecret(random string) string {
 	sum := sha256.Sum256([]byte(random))
 	return hex.EncodeToString(sum[:])
 }

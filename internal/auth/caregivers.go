@@ -27,14 +27,15 @@ type PortalAccess struct {
 	CaregiverID int64 // of the access of a caregiver; 0 for the own record
 }
 
-// findPatients sets what a portal user may access now: the own patient first, then those cared for.
-func (c *Caller) findPatients(cares []collections.CaregiverAccess, now time.Time) {
+// setPatients sets the patients that a portal user may access now: the user's own record first,
+// then those the user helps.
+func (c *Caller) setPatients(cares []collections.CaregiverAccess, now time.Time) {
 	if c.Role != authz.Patient {
 		return
 	}
 	c.Patients = nil
 	if c.PatientID != "" {
-		c.Patients = append(c.Patients, PortalAccess{PatientID: c.PatientID, Scope: authz.AsPatient})
+		c.Patients = append(c.Patients, PortalAccess{PatientID: c.PatientID, Scope: authz.PortalSelf})
 	}
 	for _, care := range cares {
 		if care.Patient != c.PatientID && (care.EndsAt == "" || now.Before(collections.ParseInstant(care.EndsAt))) {
@@ -49,7 +50,7 @@ func (c *Caller) findPatients(cares []collections.CaregiverAccess, now time.Time
 
 // DefaultPatient returns the patient of a portal request that names none: the own record, or the only one; "" for none.
 func (c *Caller) DefaultPatient() string {
-	if len(c.Patients) > 0 && (len(c.Patients) == 1 || c.Patients[0].Scope == authz.AsPatient) {
+	if len(c.Patients) > 0 && (len(c.Patients) == 1 || c.Patients[0].Scope == authz.PortalSelf) {
 		return c.Patients[0].PatientID
 	}
 	return ""
@@ -75,13 +76,13 @@ const maxCaregivers = 10
 
 // CaregiverBody gives an account access to another person's readings.
 type CaregiverBody struct {
-	Email        validate.String `json:"email"`
-	FirstName    validate.String `json:"first_name"`
-	LastName     validate.String `json:"last_name"`
-	Relationship validate.String `json:"relationship"`
-	Scope        validate.String `json:"scope"`
-	Until        validate.String `json:"until"`
-	Others       validate.Others `json:",embed"`
+	Email        validate.String         `json:"email"`
+	FirstName    validate.String         `json:"first_name"`
+	LastName     validate.String         `json:"last_name"`
+	Relationship validate.String         `json:"relationship"`
+	Scope        validate.String         `json:"scope"`
+	Until        validate.String         `json:"until"`
+	Others       validate.UnknownMembers `json:",embed"`
 }
 
 // read checks the body. Until is the last day in the patient's zone.
@@ -104,7 +105,7 @@ func (b CaregiverBody) read(patientID string, zone *time.Location, now time.Time
 			c.Reject("until", "Must be today or later.")
 		}
 	}
-	c.RejectOthers("", b.Others)
+	c.RejectUnknown("", b.Others)
 	local, _, _ := strings.Cut(account.Email, "@")
 	if account.FirstName == "" { // an account has a name; its mail address is the only one known
 		account.FirstName = truncateName(local)
@@ -123,8 +124,9 @@ type GrantedCaregiver struct {
 	SentName string
 }
 
-// AddCaregiver gives the account with an address access to a patient's readings, and queues a mail to it. Without an account it makes one.
-// Source: docs/decisions/users.md, "Caregivers".
+// AddCaregiver gives the account with an email address access to a patient's readings, and queues a
+// mail to it. If there is no account, it creates one. Source: docs/decisions/users.md,
+// "Caregivers".
 func (e *Engine) AddCaregiver(ctx context.Context, app core.App, caller Caller, patient *collections.Patient, body CaregiverBody, zone *time.Location, from audit.Origin, now time.Time) (added GrantedCaregiver, err error) {
 	ctx, done := withQueueTimeout(ctx)
 	defer done()
@@ -135,7 +137,7 @@ func (e *Engine) AddCaregiver(ctx context.Context, app core.App, caller Caller, 
 	if !patient.Active() {
 		return added, fault.State("invalid_state", "The patient is archived. Unarchive the patient first.")
 	}
-	hash, err := e.hash(ctx, app, Random()) // also for an existing account, so that the time does not tell whether there is one
+	hash, err := e.hash(ctx, app, NewSecret()) // also for an existing account, so that the time does not tell whether there is one
 	if err != nil {
 		return added, err
 	}
@@ -156,7 +158,7 @@ func (e *Engine) addCaregiver(tx core.App, account NewAccount, hash string, d co
 	if err := endExpired(tx, d.PatientID, now); err != nil {
 		return added, err
 	}
-	if err := mayCare(tx, user, d.PatientID); err != nil {
+	if err := checkCaregiver(tx, user, d.PatientID); err != nil {
 		return added, err
 	}
 	isNew := user == nil
@@ -183,17 +185,17 @@ func (e *Engine) addCaregiver(tx core.App, account NewAccount, hash string, d co
 func (e *Engine) inviteCaregiver(tx core.App, user *collections.User, isNew bool, now time.Time) error {
 	parameters := map[string]string{"email": user.Email(), "address": e.options.SignInURL}
 	if !isNew {
-		return notifications.Queue(tx, notifications.CaregiverAdded, user, parameters, now)
+		return notifications.QueueMail(tx, notifications.CaregiverAdded, user, parameters, now)
 	}
 	link, err := addResetToken(tx, user, e.options.ResetURL, purposeWelcome, welcomeLife, now)
 	if err != nil {
 		return err
 	}
 	parameters["link"] = link
-	return notifications.Queue(tx, notifications.Welcome, user, parameters, now)
+	return notifications.QueueMail(tx, notifications.Welcome, user, parameters, now)
 }
 
-// endExpired ends a patient's accesses that are over, so that the same account can get another.
+// endExpired ends the expired accesses to a patient, so that their accounts can be given a new one.
 func endExpired(tx core.App, patientID string, now time.Time) error {
 	open, err := collections.CaregiversOf(tx, patientID)
 	if err != nil {
@@ -209,9 +211,10 @@ func endExpired(tx core.App, patientID string, now time.Time) error {
 	return nil
 }
 
-// mayCare refuses accounts that cannot be a caregiver of a patient; user is nil for an address without an account. The refusal does not state
-// whether an address is of the staff, because patients add caregivers too.
-func mayCare(tx core.App, user *collections.User, patientID string) error {
+// checkCaregiver rejects an account that cannot be a caregiver of the patient; user is nil if the address
+// has no account. The error does not distinguish staff addresses, because patients add caregivers
+// too.
+func checkCaregiver(tx core.App, user *collections.User, patientID string) error {
 	open, err := collections.CaregiversOf(tx, patientID)
 	switch {
 	case err != nil:
@@ -228,14 +231,15 @@ func mayCare(tx core.App, user *collections.User, patientID string) error {
 	return nil
 }
 
-// EndCaregiver revokes an access at once; one that is over is not found. A caregiver may give up the own access, and finds no other.
+// EndCaregiver revokes an access at once; an expired one is not found. A caregiver may end only the
+// own access; any other is not found.
 func EndCaregiver(app core.App, caller Caller, patientID string, number int64, from audit.Origin, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		access, err := collections.FindCaregiver(tx, patientID, number)
 		if err != nil {
 			return fault.OrMissing(err)
 		}
-		if !access.InForce(now) || caller.Role == authz.Patient && caller.Scope != authz.AsPatient && access.UserID() != caller.RecordID {
+		if !access.InForce(now) || caller.Role == authz.Patient && caller.Scope != authz.PortalSelf && access.UserID() != caller.RecordID {
 			return fault.Missing()
 		}
 		user, err := collections.FindUser(tx, access.UserID())
@@ -251,7 +255,8 @@ func EndCaregiver(app core.App, caller Caller, patientID string, number int64, f
 	})
 }
 
-// Caregivers returns a patient's accesses in force, oldest first. They end with the patient's death.
+// Caregivers returns the accesses to a patient that are in force, oldest first. None is in force
+// after the patient's death.
 func Caregivers(app core.App, patient *collections.Patient, now time.Time) ([]GrantedCaregiver, error) {
 	open, err := collections.CaregiversOf(app, patient.Id)
 	if err != nil || patient.DeceasedAt() != "" {

@@ -62,7 +62,7 @@ func OpenSharedChart(app core.App, body ChartLinkBody, mayRead func(patientID st
 	if err := mayRead(link.PatientID); err != nil {
 		return "", err
 	}
-	first, err := collections.UseChallenge(app, Hash(code), now, link.Ends)
+	first, err := collections.UseChallenge(app, HashSecret(code), now, link.Ends)
 	if err == nil && !first {
 		err = ended
 	}

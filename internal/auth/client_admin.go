@@ -34,12 +34,12 @@ func (Credentials) LogValue() slog.Value       { return slog.StringValue("[crede
 
 // Create creates a client. One with keys has a secret only on request.
 func (mc *MachineClients) Create(app core.App, draft ClientDraft, by audit.Actor, now time.Time) (created Credentials, err error) {
-	values, secret := draft.Apply(collections.ClientValues{Active: true}), secretPrefix+Random()
+	values, secret := draft.Apply(collections.ClientValues{Active: true}), secretPrefix+NewSecret()
 	if draft.WithSecret || values.JWKSURL == "" && values.JWKS == nil {
 		created.Secret = secret // otherwise it is discarded, and its hash matches nothing
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		if created.Client, err = collections.CreateClient(tx, values, Hash(secret), Random(), now); err != nil {
+		if created.Client, err = collections.CreateClient(tx, values, HashSecret(secret), NewSecret(), now); err != nil {
 			return err
 		}
 		if err := notifyOfClient(tx, "created the API client", values.Name, by, now); err != nil {
@@ -63,7 +63,7 @@ func (mc *MachineClients) Change(app core.App, id string, draft ClientDraft, by 
 		_, elsewhere := changed["jwks_url"]
 		_, otherKeys := changed["jwks"]
 		if elsewhere || otherKeys || before.Active && !after.Active {
-			collections.EndClientTokens(client, Random())
+			collections.EndClientTokens(client, NewSecret())
 		}
 		if err := collections.ChangeClient(tx, client, after, now); err != nil {
 			return err
@@ -86,11 +86,11 @@ func (mc *MachineClients) Change(app core.App, id string, draft ClientDraft, by 
 
 // RotateSecret replaces the client's secret. The old secret and every token end immediately.
 func (mc *MachineClients) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (created Credentials, err error) {
-	created.Secret = secretPrefix + Random()
+	created.Secret = secretPrefix + NewSecret()
 	err = mc.changeClient(app, id, func(tx core.App, client *collections.Client) error {
 		created.Client = client
-		collections.EndClientTokens(client, Random())
-		if err := collections.ReplaceClientSecret(tx, client, Hash(created.Secret), now); err != nil {
+		collections.EndClientTokens(client, NewSecret())
+		if err := collections.ReplaceClientSecret(tx, client, HashSecret(created.Secret), now); err != nil {
 			return err
 		}
 		if err := notifyOfClient(tx, "made a new secret of the API client", client.Values().Name, by, now); err != nil {

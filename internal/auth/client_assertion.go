@@ -156,8 +156,8 @@ func findClient(app core.App, text string) (*collections.Client, error) {
 	return client, err
 }
 
-// asRefusal returns the fault if err is a refusal and not an internal error.
-func asRefusal(err error) (*fault.Error, bool) {
+// asRejection returns the fault if err is a refusal and not an internal error.
+func asRejection(err error) (*fault.Error, bool) {
 	f, ok := errors.AsType[*fault.Error](err)
 	return f, ok && f.Kind != fault.Internal
 }

@@ -83,7 +83,7 @@ func checkAllowed(values collections.ClientValues, address string) error {
 		return err
 	case !values.Active:
 		return wrongCredentials("the client is not active")
-	case !(&Client{From: ranges}).AllowsAddress(address):
+	case !(&Client{AllowedRanges: ranges}).AllowsAddress(address):
 		return wrongCredentials("the address is not one of the client's")
 	}
 	return nil
@@ -96,7 +96,7 @@ func checkSecret(app core.App, given basicCredentials) (*clientProof, error) {
 		return nil, err
 	}
 	p := &clientProof{client: client, method: "client_secret_basic"}
-	if subtle.ConstantTimeCompare([]byte(Hash(given.secret)), []byte(client.SecretHash())) != 1 {
+	if subtle.ConstantTimeCompare([]byte(HashSecret(given.secret)), []byte(client.SecretHash())) != 1 {
 		return p, wrongCredentials("wrong secret")
 	}
 	return p, nil
@@ -112,7 +112,7 @@ func (mc *MachineClients) issue(tx core.App, p *clientProof, requested string, f
 		return IssuedToken{}, wrongCredentials("the client was changed during the sign-in")
 	}
 	if p.jti != "" {
-		first, err := collections.UseChallenge(tx, Hash("client assertion "+client.Id+" "+p.jti), now, p.ends)
+		first, err := collections.UseChallenge(tx, HashSecret("client assertion "+client.Id+" "+p.jti), now, p.ends)
 		if err != nil {
 			return IssuedToken{}, err
 		}
@@ -143,7 +143,7 @@ func (mc *MachineClients) issue(tx core.App, p *clientProof, requested string, f
 
 // auditRefusal audits a refused sign-in with its reason and returns the refusal.
 func auditRefusal(app core.App, p *clientProof, refusal error, from audit.Origin, now time.Time) error {
-	f, ok := asRefusal(refusal)
+	f, ok := asRejection(refusal)
 	if !ok {
 		return refusal
 	}

@@ -123,7 +123,9 @@ func refresh(e *auth.Engine, app core.App, token string, now time.Time) (auth.Se
 	return e.Refresh(app, refreshBody(token), origin, now)
 }
 
-func refreshBody(token string) auth.RefreshBody { return auth.RefreshBody{Refresh: validate.Of(token)} }
+func refreshBody(token string) auth.RefreshBody {
+	return auth.RefreshBody{Refresh: validate.Of(token)}
+}
 
 // code returns the fault's code; "" for success, and the error's text for another error.
 func code(err error) string {

@@ -26,7 +26,8 @@ type LaunchedPatient struct {
 	Problem string
 }
 
-// LaunchedSession is the session of a launch. The patient is also set with a refusal for the second factor.
+// LaunchedSession is the session of a launch. The patient is also set when the sign-in stops at the
+// second factor.
 type LaunchedSession struct {
 	Session
 	Patient LaunchedPatient
@@ -61,7 +62,7 @@ func (e *Engine) FinishLaunch(ctx context.Context, app core.App, callback Callba
 	if e.options.Launcher == nil {
 		return LaunchedSession{}, LaunchNotConfigured()
 	}
-	callback.use = useState(app, now)
+	callback.recordUse = recordStateUse(app, now)
 	identity, err := e.options.Launcher.Finish(ctx, callback, now)
 	if err != nil {
 		return LaunchedSession{}, err
@@ -96,11 +97,11 @@ func launchedPatient(app core.App, identity LaunchIdentity) (LaunchedPatient, er
 func (e *Engine) decideLaunch(tx core.App, s signOn, cookie string) (session Session, refused, err error) {
 	id, err := collections.UserOfIdentity(tx, s.identity.Issuer, s.identity.Subject)
 	if collections.IsNotFound(err) {
-		ticket, err := e.options.Launcher.ticketOf(s, cookie)
+		ticket, err := e.options.Launcher.signTicket(s, cookie)
 		if err != nil {
 			return session, nil, err
 		}
-		return s.refuse(tx, nil, launchNotLinked().With("ticket", ticket), "The EMR's user is not linked to an account.")
+		return s.auditRejection(tx, nil, launchNotLinked().With("ticket", ticket), "The EMR's user is not linked to an account.")
 	}
 	if err != nil {
 		return session, nil, err
@@ -113,7 +114,7 @@ func (e *Engine) decideLaunch(tx core.App, s signOn, cookie string) (session Ses
 		if err != nil {
 			return session, nil, err
 		}
-		return s.refuse(tx, user, authenticationFailed(), "The account is inactive.")
+		return s.auditRejection(tx, user, authenticationFailed(), "The account is inactive.")
 	}
 	if err := collections.Readable(user.ProxyRecord()); err != nil {
 		return session, nil, err
@@ -128,18 +129,18 @@ func launchNotLinked() *fault.Error {
 	return fault.New(fault.Forbidden, "account_not_linked", "Your account in the EMR is not linked to one here. Sign in once to link them.")
 }
 
-// ticket is the proof of a launch by a user without a link.
-type ticket struct {
+// launchTicket is the proof of a launch by a user without a link.
+type launchTicket struct {
 	Issuer  string          `json:"iss"`
 	Subject string          `json:"sub"`
 	Ends    time.Time       `json:"ends"`
 	Patient LaunchedPatient `json:"patient"`
 }
 
-// ticketOf returns the ticket with a keyed hash of itself and the browser's cookie: only the browser that was launched can use it, which
-// keeps a stranger from making another person link a foreign identity.
-func (l *Launcher) ticketOf(s signOn, cookie string) (string, error) {
-	raw, err := json.Marshal(ticket{s.identity.Issuer, s.identity.Subject, s.now.Add(stateLife), s.patient})
+// signTicket returns the ticket with a MAC over itself and the browser's cookie, so that only the
+// launched browser can use it: a stranger cannot make another person link a foreign identity.
+func (l *Launcher) signTicket(s signOn, cookie string) (string, error) {
+	raw, err := json.Marshal(launchTicket{s.identity.Issuer, s.identity.Subject, s.now.Add(stateLife), s.patient})
 	if err != nil {
 		return "", err
 	}
@@ -151,11 +152,11 @@ func (l *Launcher) ticketMAC(text, cookie string) string {
 	return base64.RawURLEncoding.EncodeToString(phi.MAC(l.options.Key, "ticket\x00"+text+"\x00"+cookie))
 }
 
-func (l *Launcher) readTicket(signed, cookie string, now time.Time) (t ticket, err error) {
+func (l *Launcher) readTicket(signed, cookie string, now time.Time) (t launchTicket, err error) {
 	text, mac, _ := strings.Cut(signed, ".")
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || cookie == "" || !hmac.Equal([]byte(mac), []byte(l.ticketMAC(text, cookie))) || json.Unmarshal(raw, &t) != nil || !now.Before(t.Ends) {
-		return ticket{}, UnknownState()
+		return launchTicket{}, UnknownState()
 	}
 	return t, nil
 }
@@ -165,9 +166,10 @@ type LaunchTicketBody struct {
 	Ticket validate.String `json:"ticket"`
 }
 
-// LinkLaunch links the EMR's user of a launch to the signed-in caller and returns the patient of the launch. The caller must have signed in
-// just now (reauthentication_required). It refuses with invalid_oauth_state if another browser was launched, or the ticket was used or
-// is too old, and with identity_conflict if either side is linked to another account.
+// LinkLaunch links a launch's EMR user to the signed-in caller and returns the launch's patient. It
+// rejects with reauthentication_required if the caller did not just sign in, with
+// invalid_oauth_state if another browser was launched or the ticket is used or expired, and with
+// identity_conflict if either side is linked to another account.
 func (e *Engine) LinkLaunch(app core.App, caller Caller, body LaunchTicketBody, cookie string, from audit.Origin, now time.Time) (LaunchedPatient, error) {
 	checks := validate.NewChecks()
 	signed := checks.Secret("ticket", body.Ticket, 4000)
@@ -188,16 +190,16 @@ func (e *Engine) LinkLaunch(app core.App, caller Caller, body LaunchTicketBody, 
 		return LaunchedPatient{}, fault.New(fault.Forbidden, "reauthentication_required", "Sign in again to link your account in the EMR.")
 	}
 	_, err = e.changeExistingUser(app, caller.RecordID, func(tx core.App, user *collections.User) (refused, err error) {
-		if first, err := collections.UseChallenge(tx, Hash(signed), now, t.Ends); err != nil || !first {
+		if first, err := collections.UseChallenge(tx, HashSecret(signed), now, t.Ends); err != nil || !first {
 			return UnknownState(), err
 		}
-		if refused, err := refuseConflict(tx, user, t); refused != nil || err != nil {
+		if refused, err := checkLinkConflict(tx, user, t); refused != nil || err != nil {
 			return refused, err
 		}
 		if err := collections.AddIdentity(tx, user.Id, t.Issuer, t.Subject, now); err != nil {
 			return nil, err
 		}
-		if err := notifications.Queue(tx, notifications.IdentityLinked, user, nil, now); err != nil {
+		if err := notifications.QueueMail(tx, notifications.IdentityLinked, user, nil, now); err != nil {
 			return nil, err
 		}
 		return nil, audit.Append(tx, userEntry(user, audit.IdentityLinked, caller.Actor(from)), now)
@@ -205,8 +207,8 @@ func (e *Engine) LinkLaunch(app core.App, caller Caller, body LaunchTicketBody, 
 	return t.Patient, err
 }
 
-// refuseConflict refuses a link if the EMR's user or the account already has another one.
-func refuseConflict(tx core.App, user *collections.User, t ticket) (refused, err error) {
+// checkLinkConflict rejects a link if the EMR user or the account already has another one.
+func checkLinkConflict(tx core.App, user *collections.User, t launchTicket) (refused, err error) {
 	_, err = collections.UserOfIdentity(tx, t.Issuer, t.Subject)
 	isLinked := err == nil
 	if err != nil && !collections.IsNotFound(err) {

@@ -42,9 +42,9 @@ func countFailure(f collections.LoginFailure, now time.Time) collections.LoginFa
 	return f
 }
 
-// refuseLocked refuses an attempt on a locked address, even with right credentials, and restarts the lockout. It must be the first statement of
+// rejectIfLocked refuses an attempt on a locked address, even with right credentials, and restarts the lockout. It must be the first statement of
 // the transaction. Without a refusal it returns the failures so far.
-func (a attempt) refuseLocked(tx core.App) (failures collections.LoginFailure, refused, err error) {
+func (a attempt) rejectIfLocked(tx core.App) (failures collections.LoginFailure, refused, err error) {
 	failures, err = collections.LockLoginFailure(tx, a.emailKey)
 	if err != nil || !isLocked(failures, a.now) {
 		return failures, nil, err
@@ -102,7 +102,7 @@ func notifyOwner(tx core.App, user *collections.User, template notifications.Tem
 	if err != nil {
 		return err
 	}
-	return notifications.Queue(tx, template, user, parameters, now)
+	return notifications.QueueMail(tx, template, user, parameters, now)
 }
 
 func notifyBackupCodeUsed(tx core.App, user *collections.User, left int, now time.Time) error {
@@ -115,8 +115,8 @@ func notifyTokenReuse(tx core.App, user *collections.User, now time.Time) error 
 		"A refresh token of yours was used twice, so the sign-in it came from was ended. It may have been copied.", nil, now)
 }
 
-func notifyPasskeyRefused(tx core.App, user *collections.User, now time.Time) error {
-	return notifyOwner(tx, user, notifications.PasskeyRefused, "A passkey was refused",
+func notifyPasskeyCloned(tx core.App, user *collections.User, now time.Time) error {
+	return notifyOwner(tx, user, notifications.PasskeyRejected, "A passkey was refused",
 		"A passkey of yours was refused, because its count of uses went backwards. It may have been copied: remove it and register another.", nil, now)
 }
 
@@ -127,7 +127,7 @@ func (a attempt) queueLockNotice(tx core.App, until time.Time) error {
 	if a.dashboard {
 		parameters["account"] = "dashboard account"
 	}
-	return notifications.QueueUnresolved(tx, notifications.AccountLocked, a.email, parameters, a.now)
+	return notifications.QueueUnresolvedMail(tx, notifications.AccountLocked, a.email, parameters, a.now)
 }
 
 // resolveLock notifies the administrators if the locked address has an account. Source: docs/decisions/authentication.md, "Administrator notice

@@ -56,7 +56,7 @@ func (e *Engine) Login(ctx context.Context, app core.App, body LoginBody, from a
 	if err != nil {
 		return Session{}, err
 	}
-	if _, err := commitQueuedDecision(ctx, e, app, a.refuseLocked); err != nil {
+	if _, err := commitQueuedDecision(ctx, e, app, a.rejectIfLocked); err != nil {
 		return Session{}, err
 	}
 	proven, err := e.checkPassword(ctx, app, a)
@@ -146,7 +146,7 @@ func (e *Engine) checkPassword(ctx context.Context, app core.App, a attempt) (bo
 
 // decideLogin decides about an attempt after the password check.
 func (e *Engine) decideLogin(tx core.App, a attempt, proven bool) (session Session, refused, err error) {
-	failures, refused, err := a.refuseLocked(tx)
+	failures, refused, err := a.rejectIfLocked(tx)
 	if refused != nil || err != nil {
 		return session, refused, err
 	}
@@ -216,7 +216,7 @@ func (e *Engine) completeLogin(tx core.App, a attempt, user *collections.User, f
 	if err := a.clearFailures(tx); err != nil {
 		return Session{}, err
 	}
-	if err := collections.SetSignedIn(tx, user.Id, factor.step, a.now); err != nil {
+	if err := collections.SetSignedIn(tx, user.Id, factor.timeStep, a.now); err != nil {
 		return Session{}, err
 	}
 	actor := callerOf(user).Actor(a.from)

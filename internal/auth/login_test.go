@@ -120,14 +120,14 @@ func TestLoginRefusals(t *testing.T) {
 
 func patient(t *testing.T, app core.App, mrn string, deleted bool) string {
 	t.Helper()
-	record, err := collections.New(app, collections.Patients)
+	record, err := collections.NewRecord(app, collections.Patients)
 	if err != nil {
 		t.Fatal(err)
 	}
 	record.Id = collections.NewUUID()
 	record.Load(map[string]any{"first_name": "A", "last_name": "B", "date_of_birth": "1950-01-01", "gender": "unknown", "mrn": mrn})
 	if deleted {
-		record.Set("deleted_at", collections.Instant(clock))
+		record.Set("deleted_at", collections.FormatInstant(clock))
 	}
 	if err := app.Save(record); err != nil {
 		t.Fatal(err)

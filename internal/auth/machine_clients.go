@@ -140,7 +140,7 @@ func (mc *MachineClients) cachedClient(app core.App, id string, now time.Time) (
 		values := record.Values()
 		known = cachedClient{tokenKey: record.TokenKey(), active: values.Active}
 		known.Client = Client{ID: record.Id, Name: values.Name, Scopes: authz.ParseClientScopes(values.Scopes)}
-		known.From, err = rangesOf(values)
+		known.AllowedRanges, err = rangesOf(values)
 		return known, err
 	})
 }
@@ -193,8 +193,8 @@ type Client struct {
 	ID, Name string
 	// Scopes are the scopes of the token that the client still has.
 	Scopes authz.ClientScopes
-	// From lists the allowed address ranges; empty allows every address.
-	From []netip.Prefix
+	// AllowedRanges lists the allowed address ranges; empty allows every address.
+	AllowedRanges []netip.Prefix
 }
 
 // CallerOf returns the client as a caller.
@@ -204,11 +204,11 @@ func CallerOf(client *Client) Caller {
 
 // AllowsAddress reports whether the client may send requests from the address. An invalid address is allowed only without ranges.
 func (c *Client) AllowsAddress(address string) bool {
-	if len(c.From) == 0 {
+	if len(c.AllowedRanges) == 0 {
 		return true
 	}
 	at, err := netip.ParseAddr(address)
-	return err == nil && slices.ContainsFunc(c.From, func(r netip.Prefix) bool { return r.Contains(at.Unmap()) })
+	return err == nil && slices.ContainsFunc(c.AllowedRanges, func(r netip.Prefix) bool { return r.Contains(at.Unmap()) })
 }
 
 // IsAuthenticated reports whether the caller is a known user or client.

@@ -216,23 +216,23 @@ func (p *OIDCProvider) Begin(ctx context.Context, now time.Time) (SignOnStart, e
 type Callback struct {
 	State, Code, Error string
 	Cookie             string
-	// use records the use of the state, before anything is sent to the provider, and refuses a second one.
-	use func(s state) error
+	// recordUse records the use of the state, before anything is sent to the provider, and refuses a second one.
+	recordUse func(s oauthState) error
 }
 
 // consume records the use of the state. Without a store, as in a test of the provider alone, it does nothing.
-func (c Callback) consume(s state) error {
-	if c.use == nil {
+func (c Callback) consume(s oauthState) error {
+	if c.recordUse == nil {
 		return nil
 	}
-	return c.use(s)
+	return c.recordUse(s)
 }
 
-// useState refuses a state that was used before, also by an attempt that failed later.
-func useState(app core.App, now time.Time) func(s state) error {
-	return func(s state) error {
+// recordStateUse refuses a state that was used before, also by an attempt that failed later.
+func recordStateUse(app core.App, now time.Time) func(s oauthState) error {
+	return func(s oauthState) error {
 		_, err := commitDecision(app, func(tx core.App) (none struct{}, refused, err error) {
-			if first, err := collections.UseChallenge(tx, Hash(s.text), now, s.ends); err != nil || !first {
+			if first, err := collections.UseChallenge(tx, HashSecret(s.text), now, s.ends); err != nil || !first {
 				return none, UnknownState(), err
 			}
 			return none, nil, nil
@@ -278,7 +278,7 @@ func (p *OIDCProvider) Finish(ctx context.Context, callback Callback, now time.T
 		return Identity{}, identityRefused(errors.New("the token was issued to another client"))
 	}
 	if verified.Nonce != s.nonce {
-		return Identity{}, identityRefused(errors.New("another nonce"))
+		return Identity{}, identityRefused(errors.New("the nonce does not match"))
 	}
 	if isFromFuture(verified, now) {
 		return Identity{}, identityRefused(errors.New("the token was issued in the future"))
@@ -298,9 +298,9 @@ func exchangeFault(err error) error {
 	case !ok:
 		return providerFailed(err)
 	case retrieveErr.ErrorCode == "invalid_grant":
-		return identityRefused(errors.New("the code is not good"))
+		return identityRefused(errors.New("the provider rejected the code"))
 	case retrieveErr.Response != nil:
 		return providerFailed(fmt.Errorf("the token address answered %d", retrieveErr.Response.StatusCode))
 	}
-	return providerFailed(errors.New("the token address refused"))
+	return providerFailed(errors.New("the token address rejected the request"))
 }

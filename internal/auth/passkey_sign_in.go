@@ -21,8 +21,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// StepBody may hold the temporary token of a right password.
-type StepBody struct {
+// TemporaryTokenBody may hold the temporary token of a right password.
+type TemporaryTokenBody struct {
 	TemporaryToken validate.String `json:"temporary_token"`
 }
 
@@ -30,7 +30,7 @@ type StepBody struct {
 const unknownTokenHash = "unknown"
 
 // read returns the hash of the token, or "" if none was sent.
-func (b StepBody) read(checks *validate.Checks) string {
+func (b TemporaryTokenBody) read(checks *validate.Checks) string {
 	if !b.TemporaryToken.Sent() || b.TemporaryToken.Null() {
 		return ""
 	}
@@ -38,7 +38,7 @@ func (b StepBody) read(checks *validate.Checks) string {
 	if len(checks.Fields["temporary_token"]) == 0 && !temporaryTokenFormat.MatchString(token) {
 		return unknownTokenHash
 	}
-	return Hash(token)
+	return HashSecret(token)
 }
 
 // signInPurpose is the purpose of a sign-in challenge: with a passkey alone, or as the second step after a password.
@@ -46,7 +46,7 @@ func signInPurpose(step string) string { return "sign in\x00" + step }
 
 // PasskeyAssertion returns the options for using a passkey: any discoverable passkey of this service with user verification, or, after a right
 // password, one of that user's passkeys.
-func (e *Engine) PasskeyAssertion(app core.App, body StepBody, now time.Time) (*protocol.CredentialAssertion, error) {
+func (e *Engine) PasskeyAssertion(app core.App, body TemporaryTokenBody, now time.Time) (*protocol.CredentialAssertion, error) {
 	if e.passkeys == nil {
 		return nil, passkeysUnavailable()
 	}
@@ -101,7 +101,7 @@ func (e *Engine) userOfTemporaryToken(app core.App, step string, now time.Time) 
 
 // AssertionBody is the use of a passkey.
 type AssertionBody struct {
-	StepBody
+	TemporaryTokenBody
 	Credential validate.Field[json.RawMessage] `json:"credential"`
 	DeviceID   validate.String                 `json:"device_id"` // links the session to a push device
 }
@@ -109,9 +109,9 @@ type AssertionBody struct {
 // passkeyAttempt is one attempt to sign in with a passkey.
 type passkeyAttempt struct {
 	attempt
-	step       string // hash of the temporary token; "" without a password step
-	assertion  *protocol.ParsedCredentialAssertionData
-	credential string // credential id of the passkey
+	temporaryTokenHash string // hash of the temporary token; "" without a password step
+	assertion          *protocol.ParsedCredentialAssertionData
+	credential         string // credential id of the passkey
 }
 
 // SignInWithPasskey signs a user in with a passkey, alone or as the second step after a password. It refuses as [Engine.Login] does: a failure
@@ -131,7 +131,7 @@ func (e *Engine) SignInWithPasskey(ctx context.Context, app core.App, body Asser
 
 func (e *Engine) readPasskeyAttempt(app core.App, body AssertionBody, from audit.Origin, now time.Time) (p passkeyAttempt, err error) {
 	checks := validate.NewChecks()
-	p.step = body.read(checks)
+	p.temporaryTokenHash = body.read(checks)
 	validate.NotNull(checks, "device_id", body.DeviceID)
 	deviceID := checks.Text("device_id", body.DeviceID, validate.Optional(128))
 	var unreadable error
@@ -157,8 +157,8 @@ func (e *Engine) readPasskeyAttempt(app core.App, body AssertionBody, from audit
 
 // userOfAttempt returns the user who sent the right password or owns the passkey, or nil.
 func (e *Engine) userOfAttempt(app core.App, p passkeyAttempt, now time.Time) (*collections.User, error) {
-	if p.step != "" {
-		return e.userOfTemporaryToken(app, p.step, now)
+	if p.temporaryTokenHash != "" {
+		return e.userOfTemporaryToken(app, p.temporaryTokenHash, now)
 	}
 	passkey, err := nilIfMissing(collections.FindPasskey(app, p.credential))
 	if err != nil || passkey == nil {
@@ -181,7 +181,7 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 	if p.user == nil {
 		return session, authenticationFailed(), p.record(tx, audit.LoginFailed, audit.MinorFailure, "No such passkey.")
 	}
-	failures, refused, err := p.lockState(tx)
+	failures, refused, err := p.rejectPasskeyIfLocked(tx)
 	if refused != nil || err != nil {
 		return session, refused, err
 	}
@@ -197,7 +197,7 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 		refused, err = p.fail(tx, failures)
 		return session, refused, err
 	}
-	if p.step == "" && e.mustSignOn(v.user) {
+	if p.temporaryTokenHash == "" && e.mustSignOn(v.user) {
 		return session, ssoRequired(), p.record(tx, audit.LoginFailed, audit.MinorFailure, "Signing in takes the identity provider.")
 	}
 	if err := collections.MarkPasskeyUsed(tx, v.passkey.Id, v.count, v.backedUp, p.now); err != nil {
@@ -210,11 +210,11 @@ func (e *Engine) decidePasskey(tx core.App, p passkeyAttempt) (session Session, 
 	return session, nil, err
 }
 
-// lockState refuses a passkey after a password while the account is locked. A passkey alone cannot be guessed, so a stranger's wrong passwords do
+// rejectPasskeyIfLocked refuses a passkey after a password while the account is locked. A passkey alone cannot be guessed, so a stranger's wrong passwords do
 // not keep its owner out. Source: docs/decisions/authentication.md, "Passkeys"; ASVS 5.0, 6.1.1.
-func (p passkeyAttempt) lockState(tx core.App) (failures collections.LoginFailure, refused, err error) {
-	if p.step != "" {
-		return p.refuseLocked(tx)
+func (p passkeyAttempt) rejectPasskeyIfLocked(tx core.App) (failures collections.LoginFailure, refused, err error) {
+	if p.temporaryTokenHash != "" {
+		return p.rejectIfLocked(tx)
 	}
 	failures, err = collections.LockLoginFailure(tx, p.emailKey)
 	return failures, nil, err
@@ -222,8 +222,8 @@ func (p passkeyAttempt) lockState(tx core.App) (failures collections.LoginFailur
 
 // verifyAssertion verifies the use of a passkey. It consumes the challenge and the temporary token even if verification fails.
 func (e *Engine) verifyAssertion(tx core.App, p passkeyAttempt) (v assertionResult, err error) {
-	if p.step != "" {
-		if _, err := collections.UseSignInStep(tx, p.step, p.now); err != nil {
+	if p.temporaryTokenHash != "" {
+		if _, err := collections.UseSignInStep(tx, p.temporaryTokenHash, p.now); err != nil {
 			if collections.IsNotFound(err) {
 				return assertionResult{isExpired: true}, nil
 			}
@@ -231,11 +231,11 @@ func (e *Engine) verifyAssertion(tx core.App, p passkeyAttempt) (v assertionResu
 		}
 	}
 	challenge := p.assertion.Response.CollectedClientData.Challenge
-	state, ends, err := e.checkChallenge(challenge, signInPurpose(p.step), p.now)
+	state, ends, err := e.checkChallenge(challenge, signInPurpose(p.temporaryTokenHash), p.now)
 	if err != nil || state != challengeValid {
 		return assertionResult{isExpired: state == challengeExpired}, err
 	}
-	if first, err := collections.UseChallenge(tx, Hash(challenge), p.now, ends); err != nil || !first {
+	if first, err := collections.UseChallenge(tx, HashSecret(challenge), p.now, ends); err != nil || !first {
 		return v, err
 	}
 	if v.user, err = p.account(tx); err != nil || v.user == nil || !mayHavePasskeys(v.user) {
@@ -269,7 +269,7 @@ func (e *Engine) verifyAssertion(tx core.App, p passkeyAttempt) (v assertionResu
 func (e *Engine) validateAssertion(p passkeyAttempt, person *webauthnUser, challenge string) (credential *webauthn.Credential, right bool) {
 	var wrong error
 	session := webauthn.SessionData{Challenge: challenge, UserVerification: protocol.VerificationRequired}
-	if p.step != "" {
+	if p.temporaryTokenHash != "" {
 		session.UserID, session.UserVerification = person.handle, protocol.VerificationPreferred
 		credential, wrong = e.passkeys.ValidateLogin(person, session, p.assertion)
 	} else {
@@ -286,7 +286,7 @@ func reportClonedPasskey(tx core.App, user *collections.User, passkey *collectio
 	if err := audit.Append(tx, entry, p.now); err != nil {
 		return err
 	}
-	return notifyPasskeyRefused(tx, user, p.now)
+	return notifyPasskeyCloned(tx, user, p.now)
 }
 
 // A challenge contains its expiry and a keyed hash of its purpose, so issuing one stores nothing: the endpoints that issue them are public. Only

@@ -211,7 +211,7 @@ func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller
 	if state, _, err := e.checkChallenge(challenge, registrationPurpose(user, caller), now); err != nil || state != challengeValid {
 		return nil, tokenInvalid(), err // the token key changed since the challenge
 	}
-	if first, err := collections.UseChallenge(tx, Hash(challenge), now, n.ends); err != nil || !first {
+	if first, err := collections.UseChallenge(tx, HashSecret(challenge), now, n.ends); err != nil || !first {
 		return nil, invalidPasskey(nil), err
 	}
 	person, err := e.webauthnUserOf(tx, user)
@@ -242,7 +242,7 @@ func (e *Engine) storePasskey(tx core.App, user *collections.User, caller Caller
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := notifications.Queue(tx, notifications.PasskeyAdded, user, nil, now); err != nil {
+	if err := notifications.QueueMail(tx, notifications.PasskeyAdded, user, nil, now); err != nil {
 		return nil, nil, err
 	}
 	return created, nil, audit.Append(tx, passkeyEntry(user, created, audit.PasskeyRegister, caller.Actor(from)), now)
@@ -331,7 +331,7 @@ func removePasskey(tx core.App, user *collections.User, p *collections.Passkey, 
 	if err := collections.RemovePasskey(tx, p); err != nil {
 		return err
 	}
-	if err := notifications.Queue(tx, notifications.PasskeyRemoved, user, nil, now); err != nil {
+	if err := notifications.QueueMail(tx, notifications.PasskeyRemoved, user, nil, now); err != nil {
 		return err
 	}
 	return audit.Append(tx, entry, now)

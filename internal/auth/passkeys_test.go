@@ -105,7 +105,7 @@ func (k *key) id() string { return k.stored.Id }
 // show returns the device's assertion for a step; "" for a passkey alone.
 func (k *key) show(step string) (json.RawMessage, error) {
 	k.t.Helper()
-	body := auth.StepBody{}
+	body := auth.TemporaryTokenBody{}
 	if step != "" {
 		body.TemporaryToken = validate.Of(step)
 	}
@@ -301,7 +301,7 @@ func TestPasskeyAsSecondFactorOnly(t *testing.T) {
 	if added := vigiltest.RowsAdded(t, k.app, before); len(added) > 0 {
 		t.Errorf("added %v", added)
 	}
-	_, err = k.e.PasskeyAssertion(k.app, auth.StepBody{TemporaryToken: validate.Of("st_unknown")}, clock)
+	_, err = k.e.PasskeyAssertion(k.app, auth.TemporaryTokenBody{TemporaryToken: validate.Of("st_unknown")}, clock)
 	wantCode(t, "an unknown step", err, "authentication_failed")
 }
 
@@ -535,7 +535,7 @@ func TestRequiredSecondFactor(t *testing.T) {
 	k.e = newEngine(freshFor(time.Hour), withResetPage, func(o *auth.Options) { o.RequireTwoFactor.Roles = []authz.Role{authz.Admin, authz.Provider} })
 	needs := func(user *collections.User) bool {
 		t.Helper()
-		caller, err := k.e.Check(k.app, vigiltest.Token(t, user, clock), clock)
+		caller, err := k.e.AuthenticatePassively(k.app, vigiltest.Token(t, user, clock), clock)
 		if err != nil {
 			t.Fatal(err)
 		}

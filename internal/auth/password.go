@@ -20,13 +20,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Password lengths. A password longer than bcrypt reads is refused, not truncated: otherwise a prefix of it would match.
+// Limits of a password's length. A password longer than bcrypt reads is rejected, not truncated: a
+// prefix of it would match otherwise.
 const (
 	minPasswordCharacters = 12
 	maxPasswordBytes      = 71
 )
 
-// minPasswordScore is the least score of zxcvbn, from 0 to 4, that a password needs: at 3 an attacker needs more than 10^8 guesses.
+// minPasswordScore is the lowest zxcvbn score, of 0 to 4, that a password may have. At 3 an
+// attacker needs more than 10^8 guesses.
 const minPasswordScore = 3
 
 // contextWords are words that attackers try first.
@@ -40,10 +42,10 @@ const (
 	permittedPassword = "vigil.permitted_password"
 )
 
-// SetPracticeWords sets the practice's name, because its words must not make a password.
+// SetPracticeWords sets the practice's name. Its words do not count as a part of a strong password.
 func SetPracticeWords(app core.App, practice string) { app.Store().Set(practiceWords, practice) }
 
-// PermitPassword permits one password although it is published: the demo's.
+// PermitPassword permits one published password: the demo's.
 func PermitPassword(app core.App, password string) { app.Store().Set(permittedPassword, password) }
 
 // Owner describes the user of a password. A password must not be derived from these values.
@@ -80,8 +82,8 @@ func PasswordProblems(app core.App, password string, owner Owner) (broken []stri
 	return broken
 }
 
-// isGuessable reports whether zxcvbn finds a password weak, once or repeated. It has lists of common passwords, words and names,
-// and finds dates, keyboard patterns and the usual signs for letters.
+// isGuessable reports whether zxcvbn rates a password as weak, alone or repeated. It has common
+// passwords, words and names, dates, keyboard patterns and the usual substitutes for letters.
 func isGuessable(password string, words []string) bool {
 	if len(password) < minPasswordCharacters || len(password) > maxPasswordBytes {
 		return false // refused for its length; zxcvbn's time grows with it
@@ -111,7 +113,7 @@ func (o Owner) words(practice string) (words []string) {
 	return words
 }
 
-// isMadeOf reports whether a text consists of some of the words, each any number of times.
+// isMadeOf reports whether a text consists only of the words, each used any number of times.
 func isMadeOf(text string, words []string) bool {
 	made := make([]bool, len(text)+1)
 	made[0] = true
@@ -123,10 +125,11 @@ func isMadeOf(text string, words []string) bool {
 	return text != "" && made[len(text)]
 }
 
-// letterSigns are the usual signs for letters; 1 is i or l.
+// letterSigns are the characters that commonly substitute letters; 1 stands for i or l.
 var letterSigns = map[rune]rune{'0': 'o', '1': '1', '3': 'e', '4': 'a', '@': 'a', '5': 's', '$': 's', '7': 't', '!': 'i'}
 
-// lettersOf returns the letters of a text in lower case, also those that are written as signs inside a word, with one for 1.
+// lettersOf returns the letters of a text in lower case, including those that substitute characters
+// stand for; one is the letter for 1.
 func lettersOf(text string, one rune) string {
 	runes, letters := []rune(text), strings.Builder{}
 	for i, r := range runes {
@@ -221,7 +224,7 @@ func replacePassword(tx core.App, user *collections.User, hash, reason string, e
 	if err := saveUser(tx, user, now); err != nil {
 		return err
 	}
-	if err := notifications.Queue(tx, notifications.PasswordChanged, user, nil, now); err != nil {
+	if err := notifications.QueueMail(tx, notifications.PasswordChanged, user, nil, now); err != nil {
 		return err
 	}
 	return audit.Append(tx, entry, now)

@@ -33,7 +33,7 @@ const reasonPasswordReset = "password_reset"
 
 // Invite creates an account with a random password and returns the one-time link with which its owner sets one.
 func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now time.Time) (link string, err error) {
-	a.Password = "Aa1-" + Random() // satisfies the policy; never shown
+	a.Password = "Aa1-" + NewSecret() // satisfies the policy; never shown
 	a.MustChangePassword = true
 	err = app.RunInTransaction(func(tx core.App) error {
 		user, err := CreateAccount(tx, a, by, now)
@@ -48,8 +48,8 @@ func Invite(app core.App, a NewAccount, resetURL string, by audit.Actor, now tim
 
 // addResetToken creates a one-time link and invalidates the user's earlier links.
 func addResetToken(tx core.App, user *collections.User, resetURL, purpose string, life time.Duration, now time.Time) (link string, err error) {
-	token := Random()
-	if err := collections.AddResetToken(tx, user.Id, Hash(token), purpose, now, now.Add(life)); err != nil {
+	token := NewSecret()
+	if err := collections.AddResetToken(tx, user.Id, HashSecret(token), purpose, now, now.Add(life)); err != nil {
 		return "", err
 	}
 	address, err := url.Parse(resetURL)
@@ -87,7 +87,7 @@ func queueReset(tx core.App, email string, entry audit.Entry, now time.Time) err
 	if err := audit.Append(tx, entry, now); err != nil {
 		return err
 	}
-	return notifications.QueueUnresolved(tx, notifications.PasswordReset, email, nil, now)
+	return notifications.QueueUnresolvedMail(tx, notifications.PasswordReset, email, nil, now)
 }
 
 // ResolveMail looks up the account of a queued mail and fills in the mail, or drops it.
@@ -139,7 +139,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 	if len(checks.Fields["token"]) > 0 {
 		return checks.Err()
 	}
-	userID, err := collections.FindResetToken(app, Hash(token), now)
+	userID, err := collections.FindResetToken(app, HashSecret(token), now)
 	if collections.IsNotFound(err) {
 		if err := checks.Err(); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (e *Engine) ConfirmReset(ctx context.Context, app core.App, body ResetBody,
 		return err
 	}
 	return e.changeUser(app, userID, func(tx core.App, user *collections.User) (refused, err error) {
-		if _, err := collections.UseResetToken(tx, Hash(token), now); collections.IsNotFound(err) {
+		if _, err := collections.UseResetToken(tx, HashSecret(token), now); collections.IsNotFound(err) {
 			return invalidResetToken(), nil
 		} else if err != nil {
 			return nil, err

@@ -305,20 +305,22 @@ func TestRegisterRefuses(t *testing.T) {
 		change func(*auth.RegisterBody)
 		want   string
 	}{
-		"everything missing":        {func(b *auth.RegisterBody) { *b = auth.RegisterBody{} }, "email first_name last_name password role"},
-		"a taken address":           {func(b *auth.RegisterBody) { b.Email = validate.Of("TAKEN@practice.test") }, "email"},
-		"no address":                {func(b *auth.RegisterBody) { b.Email = validate.Of("practice.test") }, "email"},
-		"no domain":                 {func(b *auth.RegisterBody) { b.Email = validate.Of("new@practice") }, "email"},
-		"a Cyrillic letter":         {func(b *auth.RegisterBody) { b.Email = validate.Of("n\u0435w@practice.test") }, "email"},
-		"65 before the sign":        {func(b *auth.RegisterBody) { b.Email = validate.Of(strings.Repeat("a", 65) + "@practice.test") }, "email"},
-		"two points":                {func(b *auth.RegisterBody) { b.Email = validate.Of("new..person@practice.test") }, "email"},
-		"a weak password":           {func(b *auth.RegisterBody) { b.Password = validate.Of("password") }, "password"},
-		"the address as password":   {func(b *auth.RegisterBody) { b.Password = validate.Of("New@practice.test-1") }, "password"},
-		"no role of ours":           {func(b *auth.RegisterBody) { b.Role = validate.Of("boss") }, "role"},
-		"a linked nurse":            {func(b *auth.RegisterBody) { b.PatientID = validate.Of(here) }, "patient_id"},
-		"no NPI":                    {func(b *auth.RegisterBody) { b.NPI = validate.Of("1234567890") }, "npi"},
-		"neither zone nor phone":    {func(b *auth.RegisterBody) { b.TimeZone, b.Phone = validate.Of("x"), validate.Of("x") }, "phone time_zone"},
-		"a portal of a deleted one": {func(b *auth.RegisterBody) { b.Role, b.PatientID = validate.Of("patient"), validate.Of(gone) }, ""},
+		"everything missing":      {func(b *auth.RegisterBody) { *b = auth.RegisterBody{} }, "email first_name last_name password role"},
+		"a taken address":         {func(b *auth.RegisterBody) { b.Email = validate.Of("TAKEN@practice.test") }, "email"},
+		"no address":              {func(b *auth.RegisterBody) { b.Email = validate.Of("practice.test") }, "email"},
+		"no domain":               {func(b *auth.RegisterBody) { b.Email = validate.Of("new@practice") }, "email"},
+		"a Cyrillic letter":       {func(b *auth.RegisterBody) { b.Email = validate.Of("n\u0435w@practice.test") }, "email"},
+		"65 before the sign":      {func(b *auth.RegisterBody) { b.Email = validate.Of(strings.Repeat("a", 65) + "@practice.test") }, "email"},
+		"two points":              {func(b *auth.RegisterBody) { b.Email = validate.Of("new..person@practice.test") }, "email"},
+		"a weak password":         {func(b *auth.RegisterBody) { b.Password = validate.Of("password") }, "password"},
+		"the address as password": {func(b *auth.RegisterBody) { b.Password = validate.Of("New@practice.test-1") }, "password"},
+		"no role of ours":         {func(b *auth.RegisterBody) { b.Role = validate.Of("boss") }, "role"},
+		"a linked nurse":          {func(b *auth.RegisterBody) { b.PatientID = validate.Of(here) }, "patient_id"},
+		"no NPI":                  {func(b *auth.RegisterBody) { b.NPI = validate.Of("1234567890") }, "npi"},
+		"neither zone nor phone":  {func(b *auth.RegisterBody) { b.TimeZone, b.Phone = validate.Of("x"), validate.Of("x") }, "phone time_zone"},
+		"a portal of a deleted one": {func(b *auth.RegisterBody) {
+			b.Role, b.PatientID = validate.Of("patient"), validate.Of(gone)
+		}, ""},
 	} {
 		body := auth.RegisterBody{
 			Email: validate.Of("new@practice.test"), Password: validate.Of("Correct-Horse-42"), FirstName: validate.Of("Ada"), LastName: validate.Of("Byron"), Role: validate.Of("nurse"),

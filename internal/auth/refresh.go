@@ -31,7 +31,7 @@ func (b RefreshBody) read() (hash string, err error) {
 	if !refreshFormat.MatchString(token) {
 		return "", checks.Err()
 	}
-	return Hash(token), nil
+	return HashSecret(token), nil
 }
 
 // Refresh rotates a refresh token: it returns a new refresh token and a new access token. A second use shows that two clients hold the token, so
@@ -175,7 +175,7 @@ func endOwnFamily(tx core.App, caller Caller, token string, now time.Time) (ende
 	if !refreshFormat.MatchString(token) {
 		return 0, nil
 	}
-	held, err := collections.LockRefreshToken(tx, Hash(token))
+	held, err := collections.LockRefreshToken(tx, HashSecret(token))
 	if collections.IsNotFound(err) || err == nil && held.UserID != caller.RecordID {
 		return 0, nil
 	}

@@ -87,7 +87,7 @@ func TestReuseGetsNoGrace(t *testing.T) {
 			wantCode(s.t, "use", err, "")
 		}, time.Second, "token_reused"},
 		"a stream was opened with it": {func(s scene) {
-			_, err := s.e.Check(s.app, s.child.Access, s.at)
+			_, err := s.e.AuthenticatePassively(s.app, s.child.Access, s.at)
 			wantCode(s.t, "use", err, "")
 		}, time.Second, "token_reused"},
 		"used, and the service restarted": {func(s scene) {

@@ -252,7 +252,7 @@ func logoutBody(refresh, device string) auth.LogoutBody {
 
 func pushToken(t *testing.T, app core.App, user *collections.User, device string, n int) {
 	t.Helper()
-	record, err := collections.New(app, collections.PushTokens)
+	record, err := collections.NewRecord(app, collections.PushTokens)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,9 +93,9 @@ func (e *Engine) temporaryTokenKey(user *collections.User) string {
 
 // requestSecondFactor refuses a sign-in with the right password and returns a temporary token and the accepted methods.
 func (e *Engine) requestSecondFactor(tx core.App, user *collections.User, f factors, now time.Time) (refused, err error) {
-	token := temporaryTokenPrefix + Random()
+	token := temporaryTokenPrefix + NewSecret()
 	step := collections.SignInStep{UserID: user.Id, KeyHash: e.temporaryTokenKey(user)}
-	if err := collections.AddSignInStep(tx, Hash(token), step, now, now.Add(temporaryTokenLife)); err != nil {
+	if err := collections.AddSignInStep(tx, HashSecret(token), step, now, now.Add(temporaryTokenLife)); err != nil {
 		return nil, err
 	}
 	return totpRequired().With("temporary_token", token).With("methods", e.secondFactorMethods(f)), nil
@@ -104,7 +104,7 @@ func (e *Engine) requestSecondFactor(tx core.App, user *collections.User, f fact
 // secondFactor is the result of checking a code.
 type secondFactor struct {
 	proven     bool
-	step       int64 // the matched time step of a TOTP code
+	timeStep   int64 // the matched time step of a TOTP code
 	backupCode bool
 	codesLeft  int // unused backup codes after this one
 }
@@ -116,7 +116,7 @@ func (e *Engine) checkSecondFactor(tx core.App, user *collections.User, code str
 		return f, err // a secret that cannot be decrypted must not pass as an empty one
 	}
 	if totpFormat.MatchString(code) {
-		f.step, f.proven = matchTOTP(user.TOTPSecret(), code, user.TOTPLastStep(), now)
+		f.timeStep, f.proven = matchTOTP(user.TOTPSecret(), code, user.TOTPLastStep(), now)
 		return f, nil
 	}
 	hash := e.sealer.BackupCodeHash(user.Id, strings.ToLower(code)) // case does not matter
@@ -218,10 +218,10 @@ func (e *Engine) RequireReauthentication(ctx context.Context, app core.App, call
 	return e.requireReauthentication(ctx, app, caller, PasswordProof{currentPassword}, from, now)
 }
 
-// requireReauthentication passes if the caller signed in recently or sends the right password. A password that is sent must be right in any case.
-// A stolen access token alone must not add or
-// remove a second factor, because that would lock the owner out. A wrong password counts both as a failed sign-in and as a wrong proof.
-// Source: docs/decisions/authentication.md, "Fresh sign-in".
+// requireReauthentication passes if the caller signed in recently or sends the current password. A
+// password that is sent must be right in either case. A stolen access token alone must not add or
+// remove a second factor, because that would lock the owner out. A wrong password counts both as a
+// failed sign-in and as a wrong proof. Source: docs/decisions/authentication.md, "Fresh sign-in".
 func (e *Engine) requireReauthentication(ctx context.Context, app core.App, caller Caller, proof PasswordProof, from audit.Origin, now time.Time) error {
 	if proof.isMissing() {
 		fresh, err := e.isFresh(app, caller, now)
@@ -240,7 +240,7 @@ func (e *Engine) requireReauthentication(ctx context.Context, app core.App, call
 		return err
 	}
 	a := e.newAttempt(user, from, now)
-	if _, err := commitDecision(app, a.refuseLocked); err != nil {
+	if _, err := commitDecision(app, a.rejectIfLocked); err != nil {
 		return err
 	}
 	wait, done := withQueueTimeout(ctx)
@@ -270,7 +270,7 @@ func (e *Engine) isFresh(app core.App, caller Caller, now time.Time) (bool, erro
 
 // decideReauthentication records the outcome of a password check for a signed-in caller and returns the refusal, if any.
 func (e *Engine) decideReauthentication(tx core.App, a attempt, right bool) (refused, err error) {
-	failures, refused, err := a.refuseLocked(tx)
+	failures, refused, err := a.rejectIfLocked(tx)
 	if refused != nil || err != nil {
 		return refused, err
 	}

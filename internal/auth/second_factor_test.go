@@ -162,11 +162,11 @@ func TestLoginWithBackupCode(t *testing.T) {
 
 func backupCode(t *testing.T, app core.App, user *collections.User, code string) {
 	t.Helper()
-	record, err := collections.New(app, collections.BackupCodes)
+	record, err := collections.NewRecord(app, collections.BackupCodes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	record.Load(map[string]any{"user": user.Id, "code_hash": vigiltest.Sealer().BackupCodeHash(user.Id, code), "created_at": collections.Instant(clock)})
+	record.Load(map[string]any{"user": user.Id, "code_hash": vigiltest.Sealer().BackupCodeHash(user.Id, code), "created_at": collections.FormatInstant(clock)})
 	if err := app.Save(record); err != nil {
 		t.Fatal(err)
 	}

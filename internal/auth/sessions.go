@@ -11,7 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// reasonEnded is why a session was revoked that its user ended in the list of sessions. Unlike a logout it ends the access tokens too.
+// reasonEnded is the reason of a session that its user ended in the list of sessions. Unlike a
+// logout, this ends the access tokens too.
 const reasonEnded = collections.RefreshEnded
 
 // Sessions returns the caller's open sessions, newest first.
@@ -52,5 +53,5 @@ func (e *Engine) EndSession(ctx context.Context, app core.App, caller Caller, fa
 	})
 }
 
-// userAgent returns the program of a request as far as the column takes it.
+// userAgent returns the client's name from a request, cut to the column's length.
 func userAgent(from audit.Origin) string { return truncate(from.Client, 200) }

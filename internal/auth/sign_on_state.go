@@ -23,8 +23,8 @@ const (
 	stateBytes  = stateEnd + sha256.Size
 )
 
-// state holds the values of one sign-in, derived from the state parameter and the cookie.
-type state struct {
+// oauthState holds the values of one sign-in, derived from the state parameter and the cookie.
+type oauthState struct {
 	text, cookie, nonce, verifier string
 	ends                          time.Time
 }
@@ -39,8 +39,9 @@ func BrowserSecret() string {
 	return base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// begin returns a new state. A browser that is in another sign-in already keeps its cookie, so that both can end: two tabs.
-func (k stateKey) begin(cookie string, now time.Time) state {
+// begin returns a new state. A browser that is already in another sign-in keeps its cookie, so that
+// sign-ins in two tabs can both complete.
+func (k stateKey) begin(cookie string, now time.Time) oauthState {
 	if raw, err := base64.RawURLEncoding.Strict().DecodeString(cookie); err != nil || len(raw) != cookieBytes {
 		cookie = BrowserSecret()
 	}
@@ -51,24 +52,24 @@ func (k stateKey) begin(cookie string, now time.Time) state {
 	return k.derive(head, cookie, ends)
 }
 
-func (k stateKey) derive(head []byte, cookie string, ends time.Time) state {
+func (k stateKey) derive(head []byte, cookie string, ends time.Time) oauthState {
 	mac := func(what string) []byte { return phi.MAC(k, what+"\x00"+string(head)+cookie) } // the head has a fixed length
-	return state{
+	return oauthState{
 		text: base64.RawURLEncoding.EncodeToString(append(head, mac("state")...)), cookie: cookie, ends: ends,
 		nonce: base64.RawURLEncoding.EncodeToString(mac("nonce")), verifier: base64.RawURLEncoding.EncodeToString(mac("verifier")),
 	}
 }
 
 // read refuses a state that this browser did not begin or that has expired.
-func (k stateKey) read(text, cookie string, now time.Time) (state, error) {
+func (k stateKey) read(text, cookie string, now time.Time) (oauthState, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) != stateBytes || cookie == "" {
-		return state{}, UnknownState()
+		return oauthState{}, UnknownState()
 	}
 	ends := time.UnixMicro(int64(binary.BigEndian.Uint64(raw[stateRandom:stateEnd]))).UTC() //nolint:gosec // a forged one is refused below
 	s := k.derive(raw[:stateEnd:stateEnd], cookie, ends)
 	if !hmac.Equal([]byte(s.text), []byte(text)) || !now.Before(ends) {
-		return state{}, UnknownState()
+		return oauthState{}, UnknownState()
 	}
 	return s, nil
 }

@@ -69,7 +69,7 @@ func (e *Engine) FinishSignOn(ctx context.Context, app core.App, callback Callba
 	if e.options.SignOn == nil {
 		return Session{}, signOnMissing()
 	}
-	callback.use = useState(app, now)
+	callback.recordUse = recordStateUse(app, now)
 	identity, err := e.options.SignOn.Finish(ctx, callback, now)
 	if err != nil {
 		return Session{}, err
@@ -79,7 +79,7 @@ func (e *Engine) FinishSignOn(ctx context.Context, app core.App, callback Callba
 	if err == nil && user == nil && identity.Role != "" { // outside the transaction: hashing takes about 50 ms
 		wait, done := withQueueTimeout(ctx)
 		defer done()
-		hash, err = e.hash(wait, app, Random())
+		hash, err = e.hash(wait, app, NewSecret())
 	}
 	if err != nil {
 		return Session{}, err
@@ -103,12 +103,12 @@ type signOn struct {
 // actor is the audit actor for changes made on behalf of the identity provider.
 func (s signOn) actor() audit.Actor {
 	actor := audit.System()
-	actor.From = s.from
+	actor.Origin = s.from
 	return actor
 }
 
-// refuse audits a refusal of a user, or of an identity without an account.
-func (s signOn) refuse(tx core.App, user *collections.User, refusal error, reason phi.Text) (Session, error, error) {
+// auditRejection audits a refusal of a user, or of an identity without an account.
+func (s signOn) auditRejection(tx core.App, user *collections.User, refusal error, reason phi.Text) (Session, error, error) {
 	return Session{}, refusal, attempt{user: user, emailKey: s.key, from: s.from, now: s.now}.record(tx, audit.LoginFailed, audit.MinorFailure, reason)
 }
 
@@ -140,9 +140,9 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 				return session, nil, err
 			}
 		}
-		return s.refuse(tx, user, noRole(), "The identity provider's groups have no role here.")
+		return s.auditRejection(tx, user, noRole(), "The identity provider's groups have no role here.")
 	case user == nil && s.existingOnly:
-		return s.refuse(tx, nil, notLinked(), "There is no account.")
+		return s.auditRejection(tx, nil, notLinked(), "There is no account.")
 	case user == nil:
 		if user, refused, err = s.newAccount(tx); err != nil || refused != nil {
 			return session, refused, err
@@ -151,14 +151,14 @@ func (e *Engine) decideSignOn(tx core.App, s signOn) (session Session, refused, 
 		if owns, err := s.ownsAccount(tx, user, linked); err != nil {
 			return session, nil, err
 		} else if !owns {
-			return s.refuse(tx, user, notLinked(), "The identity provider's address is another account's.")
+			return s.auditRejection(tx, user, notLinked(), "The identity provider's address is another account's.")
 		}
 	}
 	if usable, err := isUsable(tx, user); err != nil || !usable {
 		if err != nil {
 			return session, nil, err
 		}
-		return s.refuse(tx, user, authenticationFailed(), "The account is inactive.")
+		return s.auditRejection(tx, user, authenticationFailed(), "The account is inactive.")
 	}
 	if err := collections.Readable(user.ProxyRecord()); err != nil {
 		return session, nil, err
@@ -212,7 +212,7 @@ func (s signOn) newAccount(tx core.App) (created *collections.User, refused, err
 		IsUnconfirmed: !s.identity.EmailVerified,
 	}
 	if !validEmail(account.Email) {
-		_, refused, err := s.refuse(tx, nil, fault.New(fault.Forbidden, "email_required", "The identity provider gives no mail address for you, which an account needs."),
+		_, refused, err := s.auditRejection(tx, nil, fault.New(fault.Forbidden, "email_required", "The identity provider gives no mail address for you, which an account needs."),
 			"The identity provider gives no address.")
 		return nil, refused, err
 	}
@@ -248,7 +248,7 @@ func (s signOn) linkIdentity(tx core.App, user *collections.User, linked string,
 		return err
 	}
 	if !isNew {
-		if err := notifications.Queue(tx, notifications.IdentityLinked, user, nil, s.now); err != nil {
+		if err := notifications.QueueMail(tx, notifications.IdentityLinked, user, nil, s.now); err != nil {
 			return err
 		}
 	}
@@ -332,14 +332,14 @@ func (e *Engine) completeSignOn(tx core.App, s signOn, user *collections.User) (
 
 // StepCodeBody is the second-factor code after a sign-in at an identity provider that required one factor only.
 type StepCodeBody struct {
-	StepBody
+	TemporaryTokenBody
 	TOTPCode   validate.String `json:"totp_code"`   // either field accepts either kind of code
 	BackupCode validate.String `json:"backup_code"` //
 }
 
-// FinishStep completes a sign-in with a temporary token and a code. It refuses as [Engine.Login] does and consumes the temporary token even if
+// FinishSecondFactor completes a sign-in with a temporary token and a code. It refuses as [Engine.Login] does and consumes the temporary token even if
 // the code is wrong. Source: docs/decisions/authentication.md, "Single sign-on".
-func (e *Engine) FinishStep(ctx context.Context, app core.App, body StepCodeBody, from audit.Origin, now time.Time) (Session, error) {
+func (e *Engine) FinishSecondFactor(ctx context.Context, app core.App, body StepCodeBody, from audit.Origin, now time.Time) (Session, error) {
 	checks := validate.NewChecks()
 	step := body.read(checks)
 	if !body.TemporaryToken.Given() {
@@ -360,12 +360,12 @@ func (e *Engine) FinishStep(ctx context.Context, app core.App, body StepCodeBody
 			unknown := attempt{emailKey: e.sealer.LoginKey("step\x00" + step), from: from, now: now}
 			return Session{}, authenticationFailed(), unknown.record(tx, audit.LoginFailed, audit.MinorFailure, "No such temporary token.")
 		}
-		return e.decideStep(tx, e.newAttempt(user, from, now), step, code)
+		return e.decideTemporaryToken(tx, e.newAttempt(user, from, now), step, code)
 	})
 }
 
-func (e *Engine) decideStep(tx core.App, a attempt, step, code string) (session Session, refused, err error) {
-	failures, refused, err := a.refuseLocked(tx)
+func (e *Engine) decideTemporaryToken(tx core.App, a attempt, step, code string) (session Session, refused, err error) {
+	failures, refused, err := a.rejectIfLocked(tx)
 	if refused != nil || err != nil {
 		return session, refused, err
 	}

@@ -97,7 +97,8 @@ func (l *Launcher) issuer(address string) (LaunchIssuer, bool) {
 
 func isSameAddress(a, b string) bool { return strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/") }
 
-// stateKey is the key of one issuer's states, so that an answer of another issuer is refused. Source: RFC 9700, section 4.4.
+// stateKey is the key of one issuer's states. It rejects an answer from another issuer. Source: RFC
+// 9700, section 4.4.
 func (l *Launcher) stateKey(i LaunchIssuer) stateKey {
 	return phi.MAC(l.options.Key, "launch\x00"+i.Address+"\x00"+i.ClientID)
 }
@@ -178,13 +179,13 @@ func (l *Launcher) Finish(ctx context.Context, callback Callback, now time.Time)
 }
 
 // readState finds the issuer that the state was made for.
-func (l *Launcher) readState(callback Callback, now time.Time) (LaunchIssuer, state, error) {
+func (l *Launcher) readState(callback Callback, now time.Time) (LaunchIssuer, oauthState, error) {
 	for _, issuer := range l.options.Issuers {
 		if s, err := l.stateKey(issuer).read(callback.State, callback.Cookie, now); err == nil {
 			return issuer, s, nil
 		}
 	}
-	return LaunchIssuer{}, state{}, UnknownState()
+	return LaunchIssuer{}, oauthState{}, UnknownState()
 }
 
 // launchExchangeFault distinguishes an invalid code from a failed EMR. It omits the EMR's own text.
@@ -192,7 +193,7 @@ func launchExchangeFault(err error) error {
 	retrieveErr, ok := errors.AsType[*oauth2.RetrieveError](err)
 	switch {
 	case ok && retrieveErr.ErrorCode == "invalid_grant":
-		return identityRefused(errors.New("the code is not good"))
+		return identityRefused(errors.New("the EMR rejected the code"))
 	case ok && retrieveErr.Response != nil:
 		return launchFailed(fmt.Errorf("the token address answered %d", retrieveErr.Response.StatusCode))
 	}
@@ -200,7 +201,7 @@ func launchExchangeFault(err error) error {
 }
 
 // identify checks the ID token beyond its signature and returns the user. A nonce is compared where the EMR returns one.
-func (l *Launcher) identify(issuer LaunchIssuer, verified *oidc.IDToken, s state, now time.Time) (Identity, error) {
+func (l *Launcher) identify(issuer LaunchIssuer, verified *oidc.IDToken, s oauthState, now time.Time) (Identity, error) {
 	var claims claimSet
 	if err := verified.Claims(&claims); err != nil {
 		return Identity{}, identityRefused(err)
@@ -209,7 +210,7 @@ func (l *Launcher) identify(issuer LaunchIssuer, verified *oidc.IDToken, s state
 	case !isIssuedTo(verified, issuer.ClientID):
 		return Identity{}, identityRefused(errors.New("the token was issued to another client"))
 	case verified.Nonce != "" && verified.Nonce != s.nonce:
-		return Identity{}, identityRefused(errors.New("another nonce"))
+		return Identity{}, identityRefused(errors.New("the nonce does not match"))
 	case isFromFuture(verified, now):
 		return Identity{}, identityRefused(errors.New("the token was issued in the future"))
 	case !isStaff(claims.text("fhirUser"), issuer.Address):

@@ -37,7 +37,7 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 	if err != nil {
 		return SuperuserStep{}, err
 	}
-	if _, err := commitQueuedDecision(ctx, e, app, a.refuseLocked); err != nil {
+	if _, err := commitQueuedDecision(ctx, e, app, a.rejectIfLocked); err != nil {
 		return SuperuserStep{}, err
 	}
 	hash, err := decoyHash(app)
@@ -52,7 +52,7 @@ func (e *Engine) SuperuserPassword(ctx context.Context, app core.App, address, p
 		return SuperuserStep{}, err
 	}
 	return commitQueuedDecision(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
-		failures, refused, err := a.refuseLocked(tx)
+		failures, refused, err := a.rejectIfLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err
 		}
@@ -101,7 +101,7 @@ func (e *Engine) SuperuserCode(ctx context.Context, app core.App, pendingToken, 
 		return SuperuserStep{}, tokenInvalid()
 	}
 	return commitQueuedDecision(ctx, e, app, func(tx core.App) (step SuperuserStep, refused, err error) {
-		failures, refused, err := a.refuseLocked(tx)
+		failures, refused, err := a.rejectIfLocked(tx)
 		if refused != nil || err != nil {
 			return step, refused, err
 		}
@@ -231,7 +231,7 @@ func (e *Engine) SuperuserTokenExpiry(app core.App, token string, now time.Time)
 	return read.ExpiresAt, err
 }
 
-// Holder returns the user or superuser record of an access token, for PocketBase's own endpoints. It refuses as [Engine.Check] does.
+// Holder returns the user or superuser record of an access token, for PocketBase's own endpoints. It refuses as [Engine.AuthenticatePassively] does.
 func (e *Engine) Holder(app core.App, token string, now time.Time) (*core.Record, error) {
 	superuser, read, err := e.superuserOfToken(app, token, AccessToken, now)
 	switch {
@@ -244,7 +244,7 @@ func (e *Engine) Holder(app core.App, token string, now time.Time) (*core.Record
 	if !errors.As(err, &refused) {
 		return nil, err
 	}
-	caller, err := e.Check(app, token, now)
+	caller, err := e.AuthenticatePassively(app, token, now)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (e *Engine) Holder(app core.App, token string, now time.Time) (*core.Record
 
 // UnlockSuperuser ends the lockout of an address, even if it has no account.
 func (e *Engine) UnlockSuperuser(app core.App, address string, by audit.Actor, now time.Time) error {
-	a, _, err := e.superuserAttempt(app, address, by.From, now)
+	a, _, err := e.superuserAttempt(app, address, by.Origin, now)
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ func (e *Engine) UnlockSuperuser(app core.App, address string, by audit.Actor, n
 // ResetSuperuserFactor gives a superuser a new second factor, or removes it if none is set, and ends every session and lockout. It returns the
 // setup for an authenticator app, empty if none is set.
 func (e *Engine) ResetSuperuserFactor(app core.App, address string, none bool, by audit.Actor, now time.Time) (setup Setup, err error) {
-	a, superuser, err := e.superuserAttempt(app, address, by.From, now)
+	a, superuser, err := e.superuserAttempt(app, address, by.Origin, now)
 	if err != nil {
 		return Setup{}, err
 	}

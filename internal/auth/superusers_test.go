@@ -358,7 +358,7 @@ func TestHolder(t *testing.T) {
 	if holder, err := d.e.Holder(d.app, token, clock); err != nil || holder.Collection().Name != core.CollectionNameSuperusers {
 		t.Errorf("a superuser's: %v", err)
 	}
-	_, err := d.e.Check(d.app, token, clock)
+	_, err := d.e.AuthenticatePassively(d.app, token, clock)
 	wantCode(t, "a superuser among the users", err, "token_invalid")
 	_, err = d.e.SuperuserTokenExpiry(d.app, session.Access, clock)
 	wantCode(t, "a user among the superusers", err, "token_invalid")

@@ -127,7 +127,7 @@ func (e *Engine) VerifyTwoFactor(app core.App, caller Caller, body CodeBody, fro
 		if err := saveUser(tx, user, now); err != nil {
 			return nil, err
 		}
-		if err := notifications.Queue(tx, notifications.TwoFactorEnabled, user, nil, now); err != nil {
+		if err := notifications.QueueMail(tx, notifications.TwoFactorEnabled, user, nil, now); err != nil {
 			return nil, err
 		}
 		return nil, audit.Append(tx, userEntry(user, audit.TwoFactorEnable, caller.Actor(from)), now)
@@ -162,7 +162,7 @@ func disableTwoFactor(tx core.App, user *collections.User, by audit.Actor, now t
 	if err := collections.ReplaceBackupCodes(tx, user.Id, nil, now); err != nil {
 		return err
 	}
-	if err := notifications.Queue(tx, notifications.TwoFactorDisabled, user, nil, now); err != nil {
+	if err := notifications.QueueMail(tx, notifications.TwoFactorDisabled, user, nil, now); err != nil {
 		return err
 	}
 	return audit.Append(tx, userEntry(user, audit.TwoFactorDisable, by), now)
@@ -176,7 +176,7 @@ func (e *Engine) ReplaceBackupCodes(ctx context.Context, app core.App, caller Ca
 		if err := collections.ReplaceBackupCodes(tx, user.Id, hashes, now); err != nil {
 			return err
 		}
-		if err := notifications.Queue(tx, notifications.BackupCodesReplaced, user, nil, now); err != nil {
+		if err := notifications.QueueMail(tx, notifications.BackupCodesReplaced, user, nil, now); err != nil {
 			return err
 		}
 		return audit.Append(tx, userEntry(user, audit.BackupCodesReplaced, caller.Actor(from)), now)
@@ -229,7 +229,7 @@ func markSecondFactorUsed(tx core.App, user *collections.User, factor secondFact
 	if factor.backupCode {
 		return recordBackupCodeUse(tx, user, factor, by, now)
 	}
-	user.SetTOTPLastStep(max(user.TOTPLastStep(), factor.step))
+	user.SetTOTPLastStep(max(user.TOTPLastStep(), factor.timeStep))
 	return saveUser(tx, user, now)
 }
 

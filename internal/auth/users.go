@@ -231,8 +231,8 @@ type CurrentPasswordBody struct {
 	CurrentPassword validate.String `json:"current_password"`
 }
 
-// ResetTwoFactor turns off all second factors of another user who has lost them, including passkeys, after reauthentication. The own ones are
-// turned off only with both factors.
+// ResetTwoFactor turns off all second factors of another user who has lost them, passkeys included,
+// after reauthentication. A user's own factors can be turned off only with both of them.
 func (e *Engine) ResetTwoFactor(ctx context.Context, app core.App, caller Caller, userID string, body CurrentPasswordBody, from audit.Origin, now time.Time) error {
 	if userID == caller.RecordID {
 		return fault.State("invalid_state", "Your own second factor is turned off with your password and a code: auth/2fa/disable/.")
@@ -352,15 +352,15 @@ func orderKey(user *collections.User, column string) string {
 	case "role":
 		return user.Role()
 	case "created_at":
-		return collections.Instant(user.CreatedAt())
+		return collections.FormatInstant(user.CreatedAt())
 	case "last_login":
-		return collections.Instant(user.LastLoginAt())
+		return collections.FormatInstant(user.LastLoginAt())
 	}
 	return strings.ToLower(user.LastName() + "\x00" + user.FirstName())
 }
 
-// Locks returns the end of the lockout of each locked account, by record id.
-func (e *Engine) Locks(app core.App, users []*collections.User, now time.Time) (map[string]time.Time, error) {
+// LockoutEnds returns the end of the lockout of each locked account, by record id.
+func (e *Engine) LockoutEnds(app core.App, users []*collections.User, now time.Time) (map[string]time.Time, error) {
 	keys := make([]string, len(users))
 	for i, user := range users {
 		keys[i] = e.sealer.LoginKey(FoldEmail(user.Email()))

@@ -79,7 +79,7 @@ func TestRoleChangeEndsSignIns(t *testing.T) {
 	if got := recorded(t, app, nurse); got != want {
 		t.Errorf("recorded %s", got)
 	}
-	if stored := reloadUser(t, app, nurse).GetString("updated_at"); stored != collections.Instant(clock.Add(time.Minute)) {
+	if stored := reloadUser(t, app, nurse).GetString("updated_at"); stored != collections.FormatInstant(clock.Add(time.Minute)) {
 		t.Errorf("updated at %s", stored)
 	}
 }
@@ -256,12 +256,12 @@ func TestUnlock(t *testing.T) {
 		loginCode(t, e, app, other, "wrong", "", clock)
 		_ = e.ChangePassword(t.Context(), app, caller, passwordBody("wrong", "Next-Lantern-41"), origin, clock)
 	}
-	locks, err := e.Locks(app, []*collections.User{nurse, other, vigiltest.User(t, app, authz.MA)}, clock)
+	locks, err := e.LockoutEnds(app, []*collections.User{nurse, other, vigiltest.User(t, app, authz.MA)}, clock)
 	until := clock.Add(30 * time.Minute)
 	if err != nil || len(locks) != 2 || !locks[nurse.Id].Equal(until) || !locks[other.Id].Equal(until) {
 		t.Errorf("locked are %v, %v", locks, err)
 	}
-	if locks, err = e.Locks(app, []*collections.User{nurse}, until); err != nil || len(locks) != 0 {
+	if locks, err = e.LockoutEnds(app, []*collections.User{nurse}, until); err != nil || len(locks) != 0 {
 		t.Errorf("at the end of the lock %v, %v", locks, err)
 	}
 	change := func() string {
@@ -327,10 +327,10 @@ func TestUsers(t *testing.T) {
 	} {
 		options := []vigiltest.UserOption{
 			vigiltest.Email(person.email), vigiltest.With("first_name", person.first), vigiltest.With("last_name", person.last),
-			vigiltest.With("created_at", collections.Instant(clock.Add(time.Duration(person.made)*time.Hour))),
+			vigiltest.With("created_at", collections.FormatInstant(clock.Add(time.Duration(person.made)*time.Hour))),
 		}
 		if person.seen > 0 {
-			options = append(options, vigiltest.With("last_login_at", collections.Instant(clock.Add(time.Duration(person.seen)*time.Hour))))
+			options = append(options, vigiltest.With("last_login_at", collections.FormatInstant(clock.Add(time.Duration(person.seen)*time.Hour))))
 		}
 		vigiltest.User(t, app, person.role, options...)
 	}

@@ -71,8 +71,8 @@ var AllClientScopes = func() ClientScopes {
 
 // The interactions of a scope of the FHIR interface. Source: SMART App Launch 2.2, "Scopes for requesting FHIR Resources".
 const (
-	ToRead   = "r"
-	ToSearch = "s"
+	InteractionRead   = "r"
+	InteractionSearch = "s"
 )
 
 // SystemPart returns the part of [SystemScope] with one interaction. A token may be limited to it.
@@ -99,7 +99,7 @@ func ParseTokenScope(text string) (ClientScope, bool) {
 
 // systemParts lists the scopes with one interaction.
 var systemParts = func() (parts ClientScopes) {
-	for _, interaction := range []string{ToRead, ToSearch} {
+	for _, interaction := range []string{InteractionRead, InteractionSearch} {
 		for _, resource := range ClientResources {
 			parts = append(parts, SystemPart(resource, interaction))
 		}
@@ -143,7 +143,7 @@ func (s ClientScopes) Allow(needed ClientScope) bool {
 // Admit reports whether the scopes open an endpoint: whole, or by one interaction, which its handler checks.
 func (s ClientScopes) Admit(needed ClientScope) bool {
 	resource, _, isSystem := needed.system()
-	return s.Allow(needed) || isSystem && (s.Allow(SystemPart(resource, ToRead)) || s.Allow(SystemPart(resource, ToSearch)))
+	return s.Allow(needed) || isSystem && (s.Allow(SystemPart(resource, InteractionRead)) || s.Allow(SystemPart(resource, InteractionSearch)))
 }
 
 // Narrow returns the scopes within a wildcard that are held; nil for another scope.

@@ -90,7 +90,7 @@ func TestPartsOfScopes(t *testing.T) {
 		t.Errorf("parsed %v", got)
 	}
 	if !read.Admit(authz.SystemScope("Patient")) || read.Admit(authz.SystemScope("Device")) || read.Allow(authz.SystemScope("Patient")) ||
-		!read.Allow(authz.SystemPart("Patient", authz.ToRead)) || read.Allow(authz.SystemPart("Patient", authz.ToSearch)) || read.Admit("") {
+		!read.Allow(authz.SystemPart("Patient", authz.InteractionRead)) || read.Allow(authz.SystemPart("Patient", authz.InteractionSearch)) || read.Admit("") {
 		t.Error("a part of a scope allows otherwise")
 	}
 	if got := read.Intersect(whole).Strings(); !slices.Equal(got, []string{"system/Patient.r"}) {

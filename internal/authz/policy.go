@@ -131,11 +131,11 @@ const (
 	ProcessPending       Action = "process pending transmissions"
 	RequeueTransmissions Action = "queue transmissions again" // and read the EMR's own error messages
 
-	ReadDashboard  Action = "read dashboard"
-	ReadDeliveries Action = "read push deliveries"
-	AssignDevices  Action = "assign devices"
-	ReadDevices    Action = "read devices"
-	ReadHubs       Action = "read hubs"
+	ReadDashboard      Action = "read dashboard"
+	ReadPushDeliveries Action = "read push deliveries"
+	AssignDevices      Action = "assign devices"
+	ReadDevices        Action = "read devices"
+	ReadHubs           Action = "read hubs"
 
 	ReadChanges   Action = "read changes"
 	ReadAudit     Action = "read audit log"
@@ -288,11 +288,11 @@ var policy = map[Action]roleReach{
 	ProcessPending:       only(Admin),
 	RequeueTransmissions: only(Admin, DataMonitor),
 
-	ReadDashboard:  staff(All, None),
-	ReadDeliveries: only(Admin),
-	AssignDevices:  staff(None, None),
-	ReadDevices:    staff(All, Own),
-	ReadHubs:       staff(All, None),
+	ReadDashboard:      staff(All, None),
+	ReadPushDeliveries: only(Admin),
+	AssignDevices:      staff(None, None),
+	ReadDevices:        staff(All, Own),
+	ReadHubs:           staff(All, None),
 
 	ReadChanges:   staff(All, None),
 	ReadAudit:     only(Admin),

@@ -5,31 +5,31 @@ type PortalScope string
 
 // The scopes, each with all that the next has.
 const (
-	AsPatient PortalScope = "self"
-	ToEnter   PortalScope = "enter"
-	ToSee     PortalScope = "read"
+	PortalSelf  PortalScope = "self"
+	PortalEnter PortalScope = "enter"
+	PortalRead  PortalScope = "read"
 )
 
 // CaregiverScopes are the scopes that a caregiver may have.
-var CaregiverScopes = []string{string(ToSee), string(ToEnter)}
+var CaregiverScopes = []string{string(PortalRead), string(PortalEnter)}
 
 // leastScope is the least scope for the actions that a portal account may perform on a patient; others require the patient's own account.
 // Source: docs/decisions/roles.md, "Caregivers".
 var leastScope = map[Action]PortalScope{
-	ReadPatients: ToSee, ReadThresholds: ToSee, ReadCareTeam: ToSee, ReadObservations: ToSee, ReadFHIRPatients: ToSee, ReadDevices: ToSee,
-	ReadQuestionnaires: ToSee, EndCaregivers: ToSee, IngestReadings: ToEnter, AnswerQuestionnaires: ToEnter,
+	ReadPatients: PortalRead, ReadThresholds: PortalRead, ReadCareTeam: PortalRead, ReadObservations: PortalRead, ReadFHIRPatients: PortalRead, ReadDevices: PortalRead,
+	ReadQuestionnaires: PortalRead, EndCaregivers: PortalRead, IngestReadings: PortalEnter, AnswerQuestionnaires: PortalEnter,
 }
 
 // May reports whether the scope covers an action on a patient that the role patient may perform.
 func (s PortalScope) May(action Action) bool {
 	least, listed := leastScope[action]
 	switch s {
-	case AsPatient:
+	case PortalSelf:
 		return true
-	case ToEnter:
+	case PortalEnter:
 		return listed
-	case ToSee:
-		return listed && least == ToSee
+	case PortalRead:
+		return listed && least == PortalRead
 	}
 	return false
 }

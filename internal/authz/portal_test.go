@@ -41,7 +41,7 @@ func TestPortalScopesMatchMatrix(t *testing.T) {
 		if authz.IsOfPatient(action) && !named[action] {
 			t.Errorf("%q has no row in testdata/portal.csv", action)
 		}
-		if !authz.IsOfPatient(action) && authz.ToEnter.May(action) {
+		if !authz.IsOfPatient(action) && authz.PortalEnter.May(action) {
 			t.Errorf("a caregiver may %q", action)
 		}
 	}

@@ -84,10 +84,10 @@ func (s *Store) Find(ctx context.Context, name string) (Stored, error) {
 	return Stored{}, fmt.Errorf("there is no backup named %q; run the list command to see the backups", name)
 }
 
-// Keep removes all but the newest backups and returns how many it removed. The newest verified backup stays regardless of its age, and nothing is
+// Prune removes all but the newest backups and returns how many it removed. The newest verified backup stays regardless of its age, and nothing is
 // removed while no backup is verified: copies of a silently damaged database must not displace the last good one.
 // Source: docs/decisions/operating.md, "Verified backups".
-func (s *Store) Keep(ctx context.Context, newest int, verified []string) (removed int, err error) {
+func (s *Store) Prune(ctx context.Context, newest int, verified []string) (removed int, err error) {
 	stored, err := s.List(ctx)
 	if err != nil {
 		return 0, err
@@ -225,8 +225,8 @@ func (k Keys) recipients() ([]age.Recipient, error) {
 	return to, nil
 }
 
-// Writable returns an error unless files can be created in the folder, or in the parent where it would be created. It leaves no file behind.
-func Writable(folder string) error {
+// CheckWritable returns an error unless files can be created in the folder, or in the parent where it would be created. It leaves no file behind.
+func CheckWritable(folder string) error {
 	for at := folder; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {

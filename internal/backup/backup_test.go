@@ -202,16 +202,16 @@ func TestKeepRemovesOldBackups(t *testing.T) {
 	day := func(n int) string {
 		return vigiltest.Clock.AddDate(0, 0, n).Format("vigil-20060102T150405Z") + ".tar.gz.age"
 	}
-	if removed, err := store.Keep(t.Context(), 2, []string{day(7)}); removed != 0 || err != nil { // no kept backup was verified
+	if removed, err := store.Prune(t.Context(), 2, []string{day(7)}); removed != 0 || err != nil { // no kept backup was verified
 		t.Errorf("removed %d: %v", removed, err)
 	}
-	if removed, err := store.Keep(t.Context(), 2, []string{day(0), day(7)}); removed != 1 || err != nil {
+	if removed, err := store.Prune(t.Context(), 2, []string{day(0), day(7)}); removed != 1 || err != nil {
 		t.Errorf("removed %d: %v", removed, err)
 	}
 	if _, err := store.Find(t.Context(), day(0)); err != nil {
 		t.Errorf("the newest verified backup was removed: %v", err)
 	}
-	removed, err := store.Keep(t.Context(), 2, []string{day(3), day(0)})
+	removed, err := store.Prune(t.Context(), 2, []string{day(3), day(0)})
 	if err != nil || removed != 1 {
 		t.Errorf("removed %d: %v", removed, err)
 	}

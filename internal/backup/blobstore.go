@@ -67,7 +67,7 @@ func (s *BlobStore) Close() error { return s.files.Close() }
 
 // List returns every file with the name prefix, including partial files in a folder.
 func (s *BlobStore) List(ctx context.Context, prefix string) ([]Blob, error) {
-	if err := s.readable(); err != nil {
+	if err := s.checkReadable(); err != nil {
 		return nil, err
 	}
 	s.files.SetContext(ctx)
@@ -82,8 +82,8 @@ func (s *BlobStore) List(ctx context.Context, prefix string) ([]Blob, error) {
 	return files, nil
 }
 
-// readable fails if the folder cannot be read: List would otherwise report it as empty.
-func (s *BlobStore) readable() error {
+// checkReadable fails if the folder cannot be read: List would otherwise report it as empty.
+func (s *BlobStore) checkReadable() error {
 	if s.folder == "" {
 		return nil
 	}

@@ -28,7 +28,7 @@ func TestBackupsInBucket(t *testing.T) {
 	for day := range 3 {
 		create(t, app, store, keys, vigiltest.Clock.AddDate(0, 0, day))
 	}
-	if removed, err := store.Keep(t.Context(), 2, []string{"vigil-20260117T134500Z.tar.gz.age"}); err != nil || removed != 1 {
+	if removed, err := store.Prune(t.Context(), 2, []string{"vigil-20260117T134500Z.tar.gz.age"}); err != nil || removed != 1 {
 		t.Errorf("removed %d: %v", removed, err)
 	}
 	want := []string{"elm-street/vigil-20260116T134500Z.tar.gz.age", "elm-street/vigil-20260117T134500Z.tar.gz.age", "other/vigil-20260101T000000Z.tar.gz.age"}

@@ -77,7 +77,7 @@ func Create(ctx context.Context, app core.App, store *Store, keys Keys, version 
 func copyDatabase(ctx context.Context, app core.App, target string) error {
 	db, ok := app.ConcurrentDB().(*dbx.DB)
 	if !ok {
-		return fmt.Errorf("copy the database: %T is none", app.ConcurrentDB())
+		return fmt.Errorf("copy the database: a %T is not a database connection", app.ConcurrentDB())
 	}
 	if err := sqlite.Copy(ctx, db.DB(), target, async.ThrottleAlways().Rest); err != nil {
 		return fmt.Errorf("copy the database: %w", err)

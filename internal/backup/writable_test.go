@@ -18,7 +18,7 @@ func TestWritable(t *testing.T) {
 	for path, want := range map[string]bool{
 		dir: true, filepath.Join(dir, "not", "made", "yet"): true, file: false, filepath.Join(file, "below"): false, "/proc/1/nothing/here": false,
 	} {
-		if err := backup.Writable(path); (err == nil) != want {
+		if err := backup.CheckWritable(path); (err == nil) != want {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

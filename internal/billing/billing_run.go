@@ -81,14 +81,14 @@ type billingRun struct {
 	ctx      context.Context
 	app      core.App
 	now      time.Time
-	tariff   tariff
+	tariff   priceList
 	result   Result
 	counts   map[string]int
 	throttle *async.Throttle
 }
 
 func (r *billingRun) execute(job Job) (err error) {
-	if r.tariff, err = r.loadTariff(r.app); err != nil {
+	if r.tariff, err = r.loadPriceList(r.app); err != nil {
 		return err
 	}
 	if job != TimeJob {
@@ -155,7 +155,7 @@ func (r *billingRun) billLateReadings(from string, lenient bool) error {
 	if err != nil {
 		return err
 	}
-	_, before := r.Bounds(Span{from, from})
+	_, before := r.TimeRange(Span{from, from})
 	ids, err := collections.PatientsWithLateReadings(r.app, last, before)
 	if err != nil {
 		return err

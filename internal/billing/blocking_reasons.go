@@ -13,7 +13,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// claimedEntry is what an entry claims.
+// claimedEntry holds what an entry bills: code, period, minutes and units.
 type claimedEntry struct {
 	id, patient, code, service, source, provider string
 	payer                                        string // record id; "" for none
@@ -30,12 +30,13 @@ func (e claimedEntry) neededMinutes(rule Rule) int {
 	return max(e.minutes, unit*max(e.units, 1)) + rule.MinMinutes - unit
 }
 
-// countedFacts is what the facts support.
+// countedFacts holds the days and minutes that the facts support.
 type countedFacts struct {
 	days []string // with device data, under consent
-	// isMonitored, of a set-up: a period of its episode of care has the days of a device code.
+	// isMonitored is for a set-up (99453): a period of its episode of care has enough days with
+	// data.
 	isMonitored bool
-	firstDay    string // of what is billed: with data, or of the first of the minutes; "" for none
+	firstDay    string // first billed day: the first with data, or of the first minutes; "" for none
 	// Minutes under consent, each moment counted once; minutesWithOverlap includes those that count elsewhere; uncountedMinutes are the month's
 	// minutes without live contact.
 	minutes, minutesWithOverlap, uncountedMinutes int

@@ -46,15 +46,15 @@ func MonthSpan(text string) (Span, bool) {
 	return monthOf(text + "-01"), true
 }
 
-// Bounds returns the start of a span of practice days and the first time after it.
-func (e *Engine) Bounds(s Span) (from, to time.Time) {
+// TimeRange returns the start of a span of practice days and the first time after it.
+func (e *Engine) TimeRange(s Span) (from, to time.Time) {
 	return collections.ParseDay(s.Start, e.Zone).UTC(), collections.ParseDay(AddDays(s.End, 1), e.Zone).UTC()
 }
 
-// instants returns [Engine.Bounds] in stored form.
+// instants returns [Engine.TimeRange] in stored form.
 func (e *Engine) instants(s Span) (from, to string) {
-	start, end := e.Bounds(s)
-	return collections.Instant(start), collections.Instant(end)
+	start, end := e.TimeRange(s)
+	return collections.FormatInstant(start), collections.FormatInstant(end)
 }
 
 // dayOfInstant returns the practice day of a stored instant; "" for none.

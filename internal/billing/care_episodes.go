@@ -16,9 +16,9 @@ type setupRecord struct {
 // careEpisodeGapYears is how many years without a device end an episode of care. Source: docs/decisions/billing.md, "99453".
 const careEpisodeGapYears = 1
 
-// episodeOf returns the episode of care that contains a day. An episode ends whenever the patient is archived, or has had no device for twelve months;
+// careEpisode returns the episode of care that contains a day. An episode ends whenever the patient is archived, or has had no device for twelve months;
 // the next begins when the patient is restored, or gets a device.
-func (f *patientFacts) episodeOf(day string) Span {
+func (f *patientFacts) careEpisode(day string) Span {
 	episode := Span{"0000-01-01", "9999-12-31"}
 	for _, start := range f.laterEpisodeStarts() {
 		if start <= day {
@@ -55,7 +55,7 @@ func (f *patientFacts) laterEpisodeStarts() (starts []string) {
 
 // setupOf returns the first training in the episode of a day; false for none.
 func (f *patientFacts) setupOf(day string) (setupRecord, bool) {
-	episode := f.episodeOf(day)
+	episode := f.careEpisode(day)
 	for _, s := range f.setups {
 		if episode.contains(s.day) {
 			return s, true
@@ -76,7 +76,7 @@ func (f *patientFacts) firstSetups() (list []setupRecord) {
 
 // wasSuppliedIn reports whether one of the days of supply is in the episode of a day.
 func (f *patientFacts) wasSuppliedIn(day string, supplied []string) bool {
-	return slices.ContainsFunc(supplied, f.episodeOf(day).contains)
+	return slices.ContainsFunc(supplied, f.careEpisode(day).contains)
 }
 
 // maxSetupPeriods is how many supply periods from the first reading of the episode on may have the days that a set-up needs: a year.
@@ -97,7 +97,7 @@ func (e *Engine) countMonitoring(app core.App, patients map[string]*patientFacts
 	var places []int // indexes into list, by window
 	for _, i := range setups {
 		x := list[i]
-		episode := taught[x.patient].episodeOf(x.service)
+		episode := taught[x.patient].careEpisode(x.service)
 		for _, anchor := range anchors[x.patient] {
 			first := max(anchor, episode.Start)
 			for _, p := range periodsFromAnchor(anchor, Span{first, AddDays(first, maxSetupPeriods*periodDays)}) {

@@ -11,13 +11,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Codes of refused corrections. Source: docs/decisions/claims.md, "Corrected claims".
+// Error codes of rejected corrections. Source: docs/decisions/claims.md, "Corrected claims".
 const (
 	ReopeningRequired = "reopening_required"
 	NotAppealable     = "not_appealable"
 )
 
-// unprocessable is the remark of a claim that the payer did not process: it is sent again as a new claim, without appeal. Source: RARC MA130.
+// unprocessable is the remark of a claim that the payer could not process. It is sent as a new
+// claim and cannot be appealed. Source: RARC MA130.
 const unprocessable = "MA130"
 
 // payerOfEntry returns the payer of an entry; the zero value for self-pay.
@@ -32,16 +33,17 @@ func payerOfEntry(app core.App, entry *collections.BillingEntry) (p collections.
 	return p, err
 }
 
-// resubmissionFrequency returns the frequency code with which a denied or paid claim goes again: a new claim if the payer did not process it or takes
-// no replacements, or if the user states that the payer has none, else a replacement.
-func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEntry, is standing, asNew bool) (string, error) {
+// resubmissionFrequency returns the frequency code of a resubmitted claim: a replacement, or a new
+// claim if the payer did not process the first one, accepts no replacements, or has no claim as the
+// user states.
+func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEntry, is paymentState, asNew bool) (string, error) {
 	isWaiting := entry.Status() == Submitted && entry.BatchID() == "" && entry.ClaimFrequencyCode() != ""
 	isPaid := entry.Status() == Paid || isWaiting && is.paid[collections.PrimaryPayer] > 0
 	switch {
 	case entry.Status() == Submitted && !isWaiting:
 		return "", fault.State("invalid_transition", "A claim that is submitted cannot be changed this way.")
 	case asNew && is.paid[collections.PrimaryPayer] > 0:
-		return "", fault.Field("new_claim", "A claim that was paid does not go again as new.")
+		return "", fault.Field("new_claim", "A claim that was paid cannot be sent again as a new claim.")
 	case isPaid && payer.ID == "":
 		return "", fault.State("invalid_transition", "A claim that the patient paid is not sent again.")
 	case isPaid && !payer.TakesReplacements():
@@ -55,7 +57,7 @@ func resubmissionFrequency(payer collections.Payer, entry *collections.BillingEn
 }
 
 func reopeningFault() error {
-	return fault.State(ReopeningRequired, "The payer takes no corrected file of a claim that it paid: request a reopening from the payer.")
+	return fault.State(ReopeningRequired, "The payer accepts no corrected file for a claim that it paid. Request a reopening from the payer.")
 }
 
 // isUnprocessable reports whether a claim was denied because the payer could not process it.

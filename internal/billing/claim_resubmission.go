@@ -29,8 +29,9 @@ type Corrections struct {
 // resubmit is the name of the transition that sends a claim again.
 const resubmit = "resubmit"
 
-// Resubmit sends a denied or paid claim again, as a replacement or as a new claim. One that still waits to be sent again may be changed. Source:
-// docs/decisions/claims.md, "Corrected claims".
+// Resubmit queues a denied or paid claim to be sent again, as a replacement or as a new claim. A
+// resubmission that is not sent yet may be changed. Source: docs/decisions/claims.md, "Corrected
+// claims".
 func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transition {
 	m := e.Submit(reference, time.Time{}, now)
 	m.Name, m.From, m.event = resubmit, []string{Denied, Paid, Submitted}, audit.BillingResubmit
@@ -58,14 +59,14 @@ func (e *Engine) Resubmit(c Corrections, reference string, now time.Time) Transi
 		if m.set[collections.EntryClaimFrequencyCode] = frequency; frequency == claims.Original {
 			m.set[collections.EntryPayerControlNumber] = "" // the payer numbers the new claim
 		}
-		return e.checkResubmit(tx, entry, c, now)
+		return e.recountForResubmission(tx, entry, c, now)
 	}
 	return m
 }
 
-// checkResubmit recounts a denied claim with its corrections; its period moves with the service date. Source: docs/decisions/billing.md,
+// recountForResubmission recounts a denied claim with its corrections; its period moves with the service date. Source: docs/decisions/billing.md,
 // "Corrections move the period".
-func (e *Engine) checkResubmit(tx core.App, entry *collections.BillingEntry, c Corrections, now time.Time) error {
+func (e *Engine) recountForResubmission(tx core.App, entry *collections.BillingEntry, c Corrections, now time.Time) error {
 	if c.ICD10Codes != nil {
 		entry.Set(collections.EntryICD10Codes, c.ICD10Codes)
 	}

@@ -16,12 +16,12 @@ import (
 // possible duplicate without a reason.
 func (e *Engine) Review(by audit.Actor, notes, override string, attested bool, now time.Time) Transition {
 	m := Transition{Name: "review", From: []string{PendingReview}, To: Reviewed, event: audit.BillingReview, detail: notes}
-	m.set = map[string]any{collections.EntryReviewedBy: by.Email, collections.EntryReviewedAt: collections.Instant(now)}
+	m.set = map[string]any{collections.EntryReviewedBy: by.Email, collections.EntryReviewedAt: collections.FormatInstant(now)}
 	m.check = func(tx core.App, entry *collections.BillingEntry) error {
 		if e.needsSecondReviewer(entry, by) {
 			return fault.State("invalid_state", "Another user must review an entry that you created.")
 		}
-		return e.checkReview(tx, entry, by, override, attested, now)
+		return e.recountForReview(tx, entry, by, override, attested, now)
 	}
 	return m
 }
@@ -31,8 +31,8 @@ func (e *Engine) needsSecondReviewer(entry *collections.BillingEntry, by audit.A
 	return e.RequireSecondReviewer && entry.Source() == SourceManual && strings.EqualFold(entry.CreatedBy(), by.Email)
 }
 
-// checkReview recounts an entry and stores the result.
-func (e *Engine) checkReview(tx core.App, entry *collections.BillingEntry, by audit.Actor, override string, attested bool, now time.Time) error {
+// recountForReview recounts an entry and stores the result.
+func (e *Engine) recountForReview(tx core.App, entry *collections.BillingEntry, by audit.Actor, override string, attested bool, now time.Time) error {
 	r, err := e.newRecount(tx, entry, now)
 	if err != nil {
 		return err

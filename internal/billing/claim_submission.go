@@ -25,14 +25,14 @@ func (e *Engine) submit(reference string, at, now time.Time, preflighted bool) T
 	if at.IsZero() {
 		at = now
 	}
-	set := map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.Instant(at)}
+	set := map[string]any{collections.EntrySubmissionReference: reference, collections.EntryOriginalReference: reference, collections.EntrySubmittedAt: collections.FormatInstant(at)}
 	return Transition{
 		Name: "submit", From: []string{Reviewed}, To: Submitted, event: audit.BillingSubmit, detail: reference, set: set,
 		check: func(tx core.App, entry *collections.BillingEntry) error {
 			if code, said := set[collections.EntryClaimFrequencyCode]; entry.ClaimFrequencyCode() == "7" && (!said || code == "7") {
 				delete(set, collections.EntryOriginalReference) // a rejected replacement still replaces the first claim
 			}
-			return e.checkSubmit(tx, entry, preflighted, now)
+			return e.recountForSubmission(tx, entry, preflighted, now)
 		},
 	}
 }
@@ -48,8 +48,8 @@ func (e *Engine) submitInBatch(frequency, reference string, now time.Time, prefl
 	return m
 }
 
-// checkSubmit recounts an entry before submission.
-func (e *Engine) checkSubmit(tx core.App, entry *collections.BillingEntry, preflighted bool, now time.Time) error {
+// recountForSubmission recounts an entry before submission.
+func (e *Engine) recountForSubmission(tx core.App, entry *collections.BillingEntry, preflighted bool, now time.Time) error {
 	r, err := e.newRecount(tx, entry, now)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ const PreflightErrors = "preflight_errors"
 
 // preflightErrors returns the preflight errors of an entry if the practice sends claims from here. Source: docs/decisions/claims.md,
 // "Preflight".
-func (e *Engine) preflightErrors(tx core.App, entry *collections.BillingEntry, now time.Time) ([]claims.Finding, error) {
+func (e *Engine) preflightErrors(tx core.App, entry *collections.BillingEntry, now time.Time) ([]claims.Issue, error) {
 	if e.Claims.Submitter.ID == "" {
 		return nil, nil
 	}
@@ -134,8 +134,8 @@ type PrecheckedSubmission struct {
 // EntryID returns the id of the submitted entry.
 func (s PrecheckedSubmission) EntryID() string { return s.entry.Id }
 
-// PrecheckSubmission recounts an entry for a batch, outside a transaction, after its preflight found no errors. It returns the refusal that the
-// submission would return.
+// PrecheckSubmission recounts an entry for a batch, outside a transaction, after its preflight
+// found no errors. It returns the error that the submission would return.
 func (e *Engine) PrecheckSubmission(app core.App, entry *collections.BillingEntry, frequency, reference string, now time.Time) (PrecheckedSubmission, error) {
 	d := PrecheckedSubmission{
 		transition: e.submitInBatch(frequency, reference, now, true), recheck: func() Transition { return e.submitInBatch(frequency, reference, now, false) },
@@ -144,9 +144,10 @@ func (e *Engine) PrecheckSubmission(app core.App, entry *collections.BillingEntr
 	return d, d.transition.check(app, entry)
 }
 
-// SubmitPrechecked applies prechecked submissions in the transaction; since is the last audit row before their precheck. The facts behind an
-// entry never change without an audit entry that names the patient: if there is one since, or the entry itself changed, the entry is recounted
-// here and may be refused.
+// SubmitPrechecked applies prechecked submissions in the transaction; since is the last audit row
+// before the precheck. A patient's facts never change without an audit entry that names the
+// patient. An entry of a patient with one since, or that changed itself, is recounted here and may
+// be rejected.
 func (e *Engine) SubmitPrechecked(tx core.App, list []PrecheckedSubmission, since string, by audit.Actor, now time.Time) (refused map[string]error, err error) {
 	touched, err := collections.PatientsAuditedSince(tx, since)
 	if err != nil {

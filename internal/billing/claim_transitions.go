@@ -79,7 +79,7 @@ func (t Transition) store(
 ) error {
 	t.setColumns(entry)
 	entry.Set(collections.EntryStatus, to)
-	entry.Set(collections.ColumnUpdatedAt, collections.Instant(now))
+	entry.Set(collections.ColumnUpdatedAt, collections.FormatInstant(now))
 	if err := tx.Save(entry); err != nil {
 		return fmt.Errorf("store billing entry: %w", err)
 	}
@@ -160,7 +160,7 @@ func (e *Engine) Deny(code, description, date string, now time.Time) Transition 
 			return notifications.Announce(tx, notifications.Announcement{
 				Kind: notifications.ClaimDenied, Severity: "warning", PatientID: entry.PatientID(), EntryID: entry.Id,
 				Body: "Claim " + entry.ClaimID() + " was denied: " + code + ", " + description,
-				Key:  "denied:" + entry.Id + ":" + collections.Instant(now),
+				Key:  "denied:" + entry.Id + ":" + collections.FormatInstant(now),
 			}, now)
 		},
 	}
@@ -265,8 +265,10 @@ type VoidRequest struct {
 	ByRefund           bool   // the practice pays the claim back itself
 }
 
-// RequestVoid undoes a submitted or paid entry, or adds the payer's number to a void that is not sent yet: the payer is requested to void the claim (frequency code 8), and a payment must be refunded within
-// sixty days. Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR 401.305(b).
+// RequestVoid undoes a submitted or paid entry: the payer is requested to void the claim (frequency
+// code 8), and payments must be refunded within sixty days. For a void that is not sent yet it only
+// adds the payer's claim number. Source: docs/decisions/billing.md, "Voids and refunds"; 42 CFR
+// 401.305(b).
 func (e *Engine) RequestVoid(v VoidRequest, by audit.Actor, now time.Time) Transition {
 	m := Transition{
 		Name: "request-void", From: []string{Submitted, Paid, VoidRequested, RefundDue}, event: audit.BillingRequestVoid, detail: v.Reason,

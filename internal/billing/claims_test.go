@@ -93,7 +93,7 @@ func TestTransitionEffects(t *testing.T) {
 		}
 		return list
 	}
-	stamp := collections.Instant(changesTime)
+	stamp := collections.FormatInstant(changesTime)
 	for _, step := range []struct {
 		move  billing.Transition
 		names string
@@ -126,7 +126,7 @@ func TestTransitionEffects(t *testing.T) {
 	if _, got := d.do(entry, d.e.Submit("BATCH-7", at("2026-03-31 17:00"), changesTime)); got != "" {
 		t.Fatal(got)
 	}
-	if got := columns("submission_reference submitted_at"); !slices.Equal(got, []string{"BATCH-7", collections.Instant(at("2026-03-31 17:00"))}) {
+	if got := columns("submission_reference submitted_at"); !slices.Equal(got, []string{"BATCH-7", collections.FormatInstant(at("2026-03-31 17:00"))}) {
 		t.Errorf("submitted as %q", got)
 	}
 
@@ -176,7 +176,7 @@ func TestReview(t *testing.T) {
 	setup := d.patient(wears("2026-01-01", "", "2026-01-05", 16))
 	entry = d.made(setup, billing.Setup, "2026-01-05", 0, "2026-01-06 09:00")
 	d.want("no set-up on record", review(entry, "", false), "invalid_state")
-	d.exec("UPDATE devices SET setup_completed_at = {:at} WHERE patient = {:p}", dbx.Params{"p": setup, "at": collections.Instant(at("2026-01-05 10:00"))})
+	d.exec("UPDATE devices SET setup_completed_at = {:at} WHERE patient = {:p}", dbx.Params{"p": setup, "at": collections.FormatInstant(at("2026-01-05 10:00"))})
 	d.want("recorded", review(entry, "", false), "")
 
 	alone := d.made(d.patient(talked("2026-01-14 09:00", 40)), billing.NextTwenty, "2026-01-14", 20, "2026-01-15 09:00")

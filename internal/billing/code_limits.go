@@ -16,17 +16,19 @@ const (
 	MinutesAboveMaximum = "minutes_above_maximum"
 )
 
-// besideReasons returns what a code of the same patient and period makes of another one by the rules of a service date; nil if both may be billed.
-// Source: docs/decisions/billing.md, "Limits of the codes".
-func besideReasons(code, other, serviceDate string) []string {
+// exclusionReasons returns the reasons why two codes of one patient and period exclude each other on a
+// service date; nil if both may be billed. Source: docs/decisions/billing.md, "Limits of the
+// codes".
+func exclusionReasons(code, other, serviceDate string) []string {
 	if code == other && code == NextTwenty {
 		return []string{PossibleDuplicate} // further units of the month
 	}
 	return exclusionOf(code, other, serviceDate)
 }
 
-// compareWithOthers sets what the patient's other entries make of this one: limits that no one may override, and whether another one is possibly
-// the same service. anyOther compares with every active entry, not only with those that take precedence.
+// compareWithOthers sets the limits and the possible duplicate that the patient's other entries
+// cause. With anyOther it compares with every active entry, not only with those that take
+// precedence.
 func (r *recount) compareWithOthers(anyOther bool) error {
 	r.limits, r.isDuplicate = nil, false
 	if r.claim.code == Interpretation {
@@ -63,10 +65,11 @@ func (r *recount) unitsWithOthers() int {
 	return units
 }
 
-// compareWith adds what one other entry of the same period makes of this one. A denied service was not paid, so that a second entry of it is only
-// possibly a duplicate, as is a pending one beside a claim that is sent again; only one of the two can be sent then.
+// compareWith adds the limits of one other entry of the same period. Beside a denied or resubmitted
+// claim a second entry is only a possible duplicate, because the service was not paid; only one of
+// the two can be sent.
 func (r *recount) compareWith(x existingEntry, anyOther bool) {
-	reasons := besideReasons(r.claim.code, x.Code, r.claim.service)
+	reasons := exclusionReasons(r.claim.code, x.Code, r.claim.service)
 	if len(reasons) == 0 || x.ID == r.claim.id || !x.isActive() || !anyOther && !r.yieldsTo(x) {
 		return
 	}
@@ -89,7 +92,7 @@ func progressOf(state string) int { return min(max(0, slices.Index(States, state
 // sharesPeriod reports whether an entry belongs to the period of another one: the same episode of care for the set-up, else a shared day.
 func (f *patientFacts) sharesPeriod(c claimedEntry, x existingEntry) bool {
 	if c.code == Setup && x.Code == Setup {
-		return f.episodeOf(x.Start) == f.episodeOf(c.service)
+		return f.careEpisode(x.Start) == f.careEpisode(c.service)
 	}
 	return x.overlaps(c.period)
 }
@@ -112,8 +115,8 @@ func (e *Engine) manualLimits(app core.App, f *patientFacts, d ManualDraft, peri
 
 // reasonTexts are the reasons that need more than their code.
 var reasonTexts = map[string]string{
-	FrequencyLimit:      "The code is billed as often as its period allows by other entries of the patient. No reason lifts this.",
-	ExcludedPair:        "The code is not billed together with that of another entry of the patient in this period. No reason lifts this.",
+	FrequencyLimit:      "Other entries of the patient use up this code for the period. This cannot be overridden.",
+	ExcludedPair:        "The code excludes that of another entry of the patient in this period. This cannot be overridden.",
 	DaysAboveMaximum:    "There are more days with data than the code is for.",
 	MinutesAboveMaximum: "There are more minutes than the code is for.",
 	PossibleDuplicate:   "Another entry covers the same service: give an override_reason.",

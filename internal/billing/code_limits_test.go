@@ -199,14 +199,14 @@ func TestSetupOncePerEpisode(t *testing.T) {
 		patient := d.patient(wears("2026-01-01", test.until, "2026-01-01", 20), taught("2026-01-02"), wears(test.again, "", test.again, 20))
 		if test.archived != "" {
 			d.exec("UPDATE patients SET archived_at = {:a}, unarchived_at = {:r} WHERE id = {:p}",
-				dbx.Params{"a": collections.Instant(at(test.archived + " 09:00")), "r": collections.Instant(at(test.restored + " 09:00")), "p": patient})
+				dbx.Params{"a": collections.FormatInstant(at(test.archived + " 09:00")), "r": collections.FormatInstant(at(test.restored + " 09:00")), "p": patient})
 		}
 		entry := d.made(patient, billing.Setup, "2026-01-02", 0, "2026-02-02 09:00")
 		if _, got := d.do(entry, d.e.Review(d.by, "", "", false, changesTime)); got != "" {
 			t.Fatalf("%s: the first set-up is refused: %s", name, got)
 		}
 		d.exec(`UPDATE devices SET setup_completed_at = {:at} WHERE patient = {:p} AND device_id = (SELECT device_id FROM device_assignments
-			WHERE patient = {:p} ORDER BY assigned_at DESC LIMIT 1)`, dbx.Params{"p": patient, "at": collections.Instant(at(test.again + " 10:00"))})
+			WHERE patient = {:p} ORDER BY assigned_at DESC LIMIT 1)`, dbx.Params{"p": patient, "at": collections.FormatInstant(at(test.again + " 10:00"))})
 		_, err := d.manual(patient, billing.Setup, test.again, 0, test.again+" 12:00")
 		d.want(name, fmt.Sprint(reasonsOf(err)), test.want)
 	}

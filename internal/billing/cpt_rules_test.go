@@ -158,7 +158,7 @@ func TestDays(t *testing.T) {
 		t.Error("the thirtieth of February")
 	}
 	e := newEngine()
-	if from, to := e.Bounds(billing.Span{Start: "2026-03-08", End: "2026-03-08"}); to.Sub(from) != 23*time.Hour || e.Day(from) != "2026-03-08" || e.Day(to.Add(-1)) != "2026-03-08" {
+	if from, to := e.TimeRange(billing.Span{Start: "2026-03-08", End: "2026-03-08"}); to.Sub(from) != 23*time.Hour || e.Day(from) != "2026-03-08" || e.Day(to.Add(-1)) != "2026-03-08" {
 		t.Errorf("the day on which clocks are put forward is from %v to %v", from, to)
 	}
 }

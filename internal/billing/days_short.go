@@ -55,7 +55,7 @@ func (e *Engine) daysShortOf(app core.App, ids []string, today string) (list []N
 		return nil, err
 	}
 	for id, f := range patients {
-		if starts := episodeStarts(f.assignments); len(anchors[id]) == 0 && len(starts) > 0 && f.activeOn(tomorrow) {
+		if starts := supplyRunStarts(f.assignments); len(anchors[id]) == 0 && len(starts) > 0 && f.activeOn(tomorrow) {
 			list = append(list, e.notStarted(id, f, starts[len(starts)-1], today))
 		}
 	}

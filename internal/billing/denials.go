@@ -90,8 +90,8 @@ func denialRemarks(entry *collections.BillingEntry) []string {
 	return remarks
 }
 
-// DenialWords returns a denial code in words; "" for one that the table lacks.
-func DenialWords(code string) string { return denialReasons[carcOf(code)].words }
+// DenialText returns a denial code in words; "" for one that the table lacks.
+func DenialText(code string) string { return denialReasons[carcOf(code)].words }
 
 // carcPattern is a claim adjustment reason code. The list grows three times a year, so that higher numbers than those of today are accepted. Source: X12 code
 // source 139 with its deactivated codes, which older decisions have.

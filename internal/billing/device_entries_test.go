@@ -88,7 +88,7 @@ func TestSetUp(t *testing.T) {
 	d.want("without a supply", d.entries(early), "")
 	d.want("with two", d.entries(patient), "99453 2026-01-02 1, 99454 2026-02-03 1, 99454 2026-03-05 1")
 	d.want("untaught", d.entries(untaught), "99454 2026-02-03 1")
-	d.exec("UPDATE devices SET setup_completed_at = {:at} WHERE patient = {:p}", dbx.Params{"p": untaught, "at": collections.Instant(at("2026-02-20 22:00"))})
+	d.exec("UPDATE devices SET setup_completed_at = {:at} WHERE patient = {:p}", dbx.Params{"p": untaught, "at": collections.FormatInstant(at("2026-02-20 22:00"))})
 	d.run(billing.DeviceJob, "2026-03-17 12:00")
 	d.want("taught later", d.entries(untaught), "99453 2026-02-20 1, 99454 2026-02-03 1")
 	setup := d.entry(untaught, billing.Setup)
@@ -198,7 +198,7 @@ func TestLateReadingsAreBilled(t *testing.T) {
 			dbx.Params{"p": patient, "day": day})
 		d.exec(`INSERT INTO observations (id, patient, observation_type, measured_at, device_id, source, weight_kg, status, reading_key, created_at)
 			VALUES ({:key}, {:p}, 'weight', {:measured}, 'D', 'gateway', 80, {:status}, {:key}, {:at})`,
-			dbx.Params{"key": key, "p": patient, "measured": collections.Instant(at(day + " 12:00")), "status": status, "at": collections.Instant(at(when))})
+			dbx.Params{"key": key, "p": patient, "measured": collections.FormatInstant(at(day + " 12:00")), "status": status, "at": collections.FormatInstant(at(when))})
 	}
 	stored(patient, "late", "2026-01-28", "2026-06-01 15:00", "final")
 	stored(other, "withdrawn", "2026-01-29", "2026-06-01 15:00", "entered-in-error") // recorded on its day too, if not planted

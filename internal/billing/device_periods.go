@@ -22,7 +22,7 @@ type supplyPeriod struct {
 func (e *Engine) periodAnchors(app core.App, patients map[string]*patientFacts) (map[string][]string, error) {
 	var asked []string // day and patient
 	for id, f := range patients {
-		for _, start := range episodeStarts(f.assignments) {
+		for _, start := range supplyRunStarts(f.assignments) {
 			asked = append(asked, start+id)
 		}
 	}
@@ -118,12 +118,12 @@ type DeviceAssignment struct {
 	From, Until string
 }
 
-// episodeStarts returns the first days of a patient's episodes: a new one begins with the first device after 90 days without one.
-func episodeStarts(holdings []DeviceAssignment) (starts []string) {
+// supplyRunStarts returns the first days of a patient's episodes: a new one begins with the first device after 90 days without one.
+func supplyRunStarts(holdings []DeviceAssignment) (starts []string) {
 	slices.SortFunc(holdings, func(a, b DeviceAssignment) int { return cmp.Compare(a.From, b.From) })
 	held, open := "", false
 	for _, h := range holdings {
-		if len(starts) == 0 || !open && DaysBetween(held, h.From) >= episodeGap {
+		if len(starts) == 0 || !open && DaysBetween(held, h.From) >= supplyGapDays {
 			starts = append(starts, h.From)
 		}
 		open = open || h.Until == ""
@@ -173,6 +173,6 @@ func periodContaining(anchor, day string) (Span, bool) {
 
 const (
 	periodDays = 30
-	// episodeGap is how many days without a device end an episode. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
-	episodeGap = 90
+	// supplyGapDays is how many days without a device end an episode. Source: docs/decisions/billing.md, "30-day period and the 16 days (99454)".
+	supplyGapDays = 90
 )

@@ -41,7 +41,7 @@ type SkippedEntry struct {
 }
 
 // storeDrafts stores drafts in the transaction, each once.
-func (e *Engine) storeDrafts(tx core.App, t tariff, drafts []entryDraft, now time.Time) (created []CreatedEntry, err error) {
+func (e *Engine) storeDrafts(tx core.App, t priceList, drafts []entryDraft, now time.Time) (created []CreatedEntry, err error) {
 	if len(drafts) == 0 {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func (e *Engine) storeDrafts(tx core.App, t tariff, drafts []entryDraft, now tim
 		id, event, old := ids[i], audit.BillingCreate, any(nil)
 		if d.toRaise != nil {
 			id, event, old = d.toRaise.ID, audit.BillingUpdate, d.toRaise.Code
-			err = raiseEntry(tx, t, d, now)
+			err = addUnits(tx, t, d, now)
 		}
 		if err != nil {
 			return nil, err
@@ -109,7 +109,7 @@ func announceAttestations(tx core.App, drafts []entryDraft, created []CreatedEnt
 
 // insertDrafts stores the new entries among drafts and returns one id per draft: "" for a draft that raises an entry or that another run stored
 // first.
-func (e *Engine) insertDrafts(tx core.App, t tariff, drafts []entryDraft, now time.Time) (ids []string, err error) {
+func (e *Engine) insertDrafts(tx core.App, t priceList, drafts []entryDraft, now time.Time) (ids []string, err error) {
 	claims, err := collections.NextClaimIDs(tx, now.In(e.Zone).Year(), countNew(drafts))
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func countNew(drafts []entryDraft) (n int) {
 	return n
 }
 
-func (e *Engine) newEntry(t tariff, d entryDraft, id, claim string) collections.BillingDraft {
+func (e *Engine) newEntry(t priceList, d entryDraft, id, claim string) collections.BillingDraft {
 	payerID, payerName := t.payerOf(d.patient.payer)
 	return collections.BillingDraft{
 		ID: id, ClaimID: claim, PatientID: d.patient.id, CPTCode: d.code, ServiceDate: d.service, Minutes: d.minutes, Units: d.units,
@@ -157,8 +157,8 @@ const maxDiagnoses = 12
 
 func firstDiagnoses(codes []string) []string { return codes[:min(len(codes), maxDiagnoses)] }
 
-// raiseEntry adds units to an entry that is pending review.
-func raiseEntry(tx core.App, t tariff, d entryDraft, now time.Time) error {
+// addUnits adds units to an entry that is pending review.
+func addUnits(tx core.App, t priceList, d entryDraft, now time.Time) error {
 	payer := collections.Number(d.toRaise.Payer) // the patient's may be another one now
 	return collections.UpgradeBillingEntry(tx, collections.EntryUpgrade{
 		ID: d.toRaise.ID, CPTCode: d.code, Days: d.days, ServiceDate: d.service, Minutes: d.minutes, Units: d.units, Evidence: d.evidence, Warnings: d.warnings,

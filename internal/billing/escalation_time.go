@@ -60,7 +60,7 @@ func (e *Engine) LogEscalationTime(tx core.App, resolved *collections.Escalation
 	if err := logged.recordInHistory(tx, resolved.Id, user.Email(), now); err != nil || len(months) == 0 {
 		return err
 	}
-	tariff, err := e.loadTariff(tx)
+	tariff, err := e.loadPriceList(tx)
 	for _, month := range months {
 		if err == nil {
 			_, err = e.billTime(tx, tariff, []string{resolved.PatientID()}, month, true, now)

@@ -23,7 +23,7 @@ type Evidence struct {
 	Assignments []collections.EvidenceAssignment
 	Alerts      []collections.EvidenceAlert
 	Trail       []audit.StoredEntry // of the entry, oldest first
-	Packet
+	EvidencePacket
 	// HeadID and HeadHash are the end of the audit chain, which seals the trail.
 	HeadID   int64
 	HeadHash string
@@ -67,7 +67,7 @@ func (g *evidenceGatherer) loadMember() error {
 			return err
 		}
 		if sent, err := x12.Read([]byte(file.Reveal())); err == nil { // a damaged file does not hide the rest of the evidence
-			v.MemberID = phi.Text(x12.MemberOf(sent, entry.ClaimControlNumber()))
+			v.MemberID = phi.Text(x12.FindMemberID(sent, entry.ClaimControlNumber()))
 		}
 		return nil
 	}
@@ -147,9 +147,9 @@ func EntryHistory(app core.App, entry *collections.BillingEntry) (list []audit.S
 	return list, err
 }
 
-// Packet is what an auditor requests besides the facts behind an entry: why the patient is monitored, who renders the service, and the measured
+// EvidencePacket is what an auditor requests besides the facts behind an entry: why the patient is monitored, who renders the service, and the measured
 // values. Source: docs/decisions/claims.md, "Evidence packet".
-type Packet struct {
+type EvidencePacket struct {
 	Patient      *collections.Patient
 	MemberID     phi.Text
 	Orders       []*collections.Order   // of all kinds, dated until the end of the period, earliest first
@@ -159,7 +159,7 @@ type Packet struct {
 }
 
 // PlanOfCare returns the latest plan of care; nil if there is none.
-func (p Packet) PlanOfCare() (plan *collections.Order) {
+func (p EvidencePacket) PlanOfCare() (plan *collections.Order) {
 	for _, order := range p.Orders {
 		if order.Kind() == collections.PlanOfCare {
 			plan = order

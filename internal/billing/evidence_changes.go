@@ -117,7 +117,7 @@ func (e *Engine) setEvidenceChanged(tx core.App, entryID string, reasons []strin
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EvidenceChanged, Severity: "warning", PatientID: entry.PatientID(), EntryID: entryID,
 		Body: "The facts no longer support claim " + entry.ClaimID() + ": " + strings.Join(reasons, ", ") + ". Refund its payments by " + repayBy + ".",
-		Key:  "evidence:" + entryID + ":" + collections.Instant(now),
+		Key:  "evidence:" + entryID + ":" + collections.FormatInstant(now),
 	}, now)
 }
 

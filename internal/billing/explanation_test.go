@@ -224,7 +224,7 @@ func TestEvidenceOfDays(t *testing.T) {
 	reading := func(id, patient, device, when, source, status string) {
 		d.exec(`INSERT INTO observations (id, patient, observation_type, measured_at, device_id, source, weight_kg, status, reading_key, created_at)
 			VALUES ({:id}, {:p}, 'weight', {:at}, {:d}, {:source}, 80, {:status}, {:id}, {:at})`,
-			dbx.Params{"id": id, "p": patient, "at": collections.Instant(at(when)), "d": device, "source": source, "status": status})
+			dbx.Params{"id": id, "p": patient, "at": collections.FormatInstant(at(when)), "d": device, "source": source, "status": status})
 	}
 	reading("counts", patient, device, "2026-01-05 12:00", "gateway", "final")
 	reading("late-evening", patient, device, "2026-01-05 23:59", "gateway", "final")
@@ -238,7 +238,7 @@ func TestEvidenceOfDays(t *testing.T) {
 	reading("other device", other, device, "2026-01-05 12:04", "gateway", "final")
 	alert := func(id, patient, when string) {
 		d.exec(`INSERT INTO alerts (id, patient, type, level, status, created_at) VALUES ({:id}, {:p}, 'weight', 'high', 'active', {:at})`,
-			dbx.Params{"id": id, "p": patient, "at": collections.Instant(at(when))})
+			dbx.Params{"id": id, "p": patient, "at": collections.FormatInstant(at(when))})
 	}
 	alert("000000000000001", patient, "2026-01-05 00:00")
 	alert("000000000000002", patient, "2026-02-03 23:59")
@@ -266,7 +266,7 @@ func TestEvidenceOfDays(t *testing.T) {
 	if len(v.Consents) != 1 || v.Consents[0].Method != "written" || len(v.Time) != 0 {
 		t.Errorf("consents %v, time %v", v.Consents, v.Time)
 	}
-	if len(v.Assignments) != 1 || v.Assignments[0].DeviceID != device || v.Assignments[0].SetupAt != collections.Instant(at("2026-01-02 10:00")) {
+	if len(v.Assignments) != 1 || v.Assignments[0].DeviceID != device || v.Assignments[0].SetupAt != collections.FormatInstant(at("2026-01-02 10:00")) {
 		t.Errorf("assignments %+v", v.Assignments)
 	}
 	if len(v.Alerts) != 2 || v.Alerts[0].ID != "000000000000001" || v.Alerts[1].ID != "000000000000002" {
@@ -287,7 +287,7 @@ func TestEvidenceInPatientZone(t *testing.T) {
 	patient := d.patient(wears("2026-01-01", "", "2026-01-05", 16), func(c *oracleCase) { c.zone = west })
 	for id, when := range map[string]string{"eve": "2026-01-06 02:59", "morning": "2026-01-06 03:00", "last": "2026-01-21 02:59", "after": "2026-01-21 03:00", "before": "2026-01-05 02:59"} {
 		d.exec(`INSERT INTO observations (id, patient, observation_type, measured_at, device_id, source, weight_kg, status, reading_key, created_at)
-			VALUES ({:id}, {:p}, 'weight', {:at}, 'D-1-0', 'gateway', 80, 'final', {:id}, {:at})`, dbx.Params{"id": id, "p": patient, "at": collections.Instant(at(when))})
+			VALUES ({:id}, {:p}, 'weight', {:at}, 'D-1-0', 'gateway', 80, 'final', {:id}, {:at})`, dbx.Params{"id": id, "p": patient, "at": collections.FormatInstant(at(when))})
 	}
 	d.run(billing.DeviceJob, "2026-02-10 12:00")
 	v, err := d.e.GatherEvidence(d.app, d.entry(patient, billing.DeviceSupply))

@@ -65,5 +65,5 @@ func UsePacksForTest(t *testing.T, packs ...RulePack) {
 
 // BesideReasonsForTest returns why two codes are not both billed on a service date.
 func BesideReasonsForTest(code, other, serviceDate string) []string {
-	return besideReasons(code, other, serviceDate)
+	return exclusionReasons(code, other, serviceDate)
 }

@@ -49,9 +49,10 @@ func BundledFeeYears() (years []string) {
 	return years
 }
 
-// StoreShippedFees stores the national list of a year in a new practice; without one, nothing. Its amounts apply to charges only, until the practice
-// has checked and imported the list. Source: docs/decisions/billing.md, "Fee schedule".
-func StoreShippedFees(app core.App, now time.Time) error {
+// StoreBundledFees stores the bundled national list of the current year, if there is one, in a new
+// practice. Its amounts apply to charges only until the practice has imported the list. Source:
+// docs/decisions/billing.md, "Fee schedule".
+func StoreBundledFees(app core.App, now time.Time) error {
 	file, isShipped := BundledFees(now.Format("2006"))
 	if !isShipped {
 		return nil
@@ -160,8 +161,9 @@ func (fi *FeeImport) store(tx core.App, fees []collections.Fee, by audit.Actor, 
 	return chain.Store()
 }
 
-// count adds what a fee does to the stored one with its code, locality and date, nil for none, and reports whether it changes anything. A fee in place of
-// one of the shipped list is the practice's first.
+// count counts a fee as created, unchanged or replaced, by the stored fee with its code, locality
+// and date (nil for none), and reports whether it changes anything. A fee that replaces a bundled
+// one counts as created.
 func (fi *FeeImport) count(before *collections.Fee, fee collections.Fee) bool {
 	switch {
 	case before == nil, before.Shipped:

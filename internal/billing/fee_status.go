@@ -84,7 +84,7 @@ func rejectProposed(fees []collections.Fee, now time.Time) error {
 		switch {
 		case now.Format(time.DateOnly) < published:
 			wrong.Add(column, "CMS publishes the final fees of "+year+" by "+published+": give the status proposed.")
-		case namesProposal(fee) || slices.ContainsFunc(proposedFactors[year], func(factor int64) bool { return madeWith(fees, year, factor) }):
+		case namesProposal(fee) || slices.ContainsFunc(proposedFactors[year], func(factor int64) bool { return usesConversionFactor(fees, year, factor) }):
 			wrong.Add(column, "The amount is from the proposed rule of "+year+": give the status proposed.")
 		}
 	}
@@ -101,8 +101,8 @@ func namesProposal(fee collections.Fee) bool {
 	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(source, word) })
 }
 
-// madeWith reports whether the national amounts of a year are the shipped relative values times a conversion factor.
-func madeWith(fees []collections.Fee, year string, factor int64) bool {
+// usesConversionFactor reports whether the national amounts of a year are the shipped relative values times a conversion factor.
+func usesConversionFactor(fees []collections.Fee, year string, factor int64) bool {
 	file, _ := BundledFees(shippedYear)
 	shipped, _ := ParseFees(file) // a test parses it
 	made := 0

@@ -102,10 +102,10 @@ func (d *fixture) consents(patient, granted, revoked string) {
 	d.planted++
 	until := ""
 	if revoked != "" {
-		until = collections.Instant(at(revoked))
+		until = collections.FormatInstant(at(revoked))
 	}
 	d.exec(`INSERT INTO consents (id, patient, type, method, granted_at, revoked_at) VALUES ({:id}, {:patient}, 'rpm', 'written', {:granted}, {:revoked})`,
-		dbx.Params{"id": fmt.Sprintf("%015d", 1000+d.planted), "patient": patient, "granted": collections.Instant(at(granted)), "revoked": until})
+		dbx.Params{"id": fmt.Sprintf("%015d", 1000+d.planted), "patient": patient, "granted": collections.FormatInstant(at(granted)), "revoked": until})
 }
 
 func (d *fixture) run(job billing.Job, when string) billing.Result {

@@ -25,7 +25,7 @@ func (e *Engine) loggedTimeByRule(app core.App, ids []string, month Span, rule c
 	if err != nil {
 		return nil, err
 	}
-	start, _ := e.Bounds(month)
+	start, _ := e.TimeRange(month)
 	found := map[string][]LoggedTime{}
 	for _, row := range rows {
 		s := newLoggedTime(row)

@@ -33,7 +33,7 @@ func (d *fixture) insert(patient string, rows ...logRow) {
 		d.exec(`INSERT INTO time_entries (id, patient, user, category, contact_method, source, started_at, ended_at, duration_seconds, notes)
 			VALUES ({:id}, {:p}, {:u}, {:c}, {:m}, {:s}, {:from}, {:to}, {:n}, {:note})`, dbx.Params{
 			"id": id, "p": patient, "u": r.user, "c": r.category, "m": r.contact, "s": r.source, "n": r.seconds, "note": note,
-			"from": collections.Instant(r.from), "to": collections.Instant(r.from.Add(time.Duration(r.seconds) * time.Second)),
+			"from": collections.FormatInstant(r.from), "to": collections.FormatInstant(r.from.Add(time.Duration(r.seconds) * time.Second)),
 		})
 	}
 }
@@ -64,7 +64,7 @@ func TestCountedSecondsAreTheUnion(t *testing.T) {
 		d := newFixture(t, func(s *billing.Settings) { s.TimeRule, s.LiveContactFrom = rule, "2026-01-01" })
 		people := []string{d.nurse.Id, vigiltest.User(t, d.app, authz.MA).Id, vigiltest.User(t, d.app, authz.Provider).Id}
 		month, _ := billing.MonthSpan([]string{"2026-03", "2026-11", "2028-02", "2026-12"}[seed%4]) // both changes of daylight saving time, a leap day, the end of a year
-		from, to := d.e.Bounds(month)
+		from, to := d.e.TimeRange(month)
 		var rows []logRow
 		begin := from.Add(-3 * time.Hour)
 		for range 5 + r.IntN(60) {
@@ -108,7 +108,7 @@ func TestCountedSecondsAreTheUnion(t *testing.T) {
 		if got := sums[0].Counted; got != want/60 {
 			t.Errorf("seed %d: the summary counts %d minutes, want %d of %d seconds", seed, got, want/60, want)
 		}
-		near, err := collections.CountedMinutes(d.app, collections.Instant(from), collections.Instant(to), d.e.RuleForTest(month))
+		near, err := collections.CountedMinutes(d.app, collections.FormatInstant(from), collections.FormatInstant(to), d.e.RuleForTest(month))
 		if err != nil {
 			t.Fatal(err)
 		}

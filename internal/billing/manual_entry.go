@@ -125,7 +125,7 @@ func (e *Engine) CreateManual(app core.App, d ManualDraft, by audit.Actor, now t
 }
 
 func (e *Engine) manualDraft(tx core.App, f *patientFacts, d ManualDraft, by audit.Actor, now time.Time) (b collections.BillingDraft, err error) {
-	t, err := e.loadTariff(tx)
+	t, err := e.loadPriceList(tx)
 	if err != nil {
 		return b, err
 	}

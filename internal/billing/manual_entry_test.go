@@ -75,7 +75,7 @@ func TestManualWarnings(t *testing.T) {
 	} {
 		patient := d.patient(wears("2026-01-01", "", "2026-01-05", 1), test.change)
 		d.exec("UPDATE patients SET created_at = {:at}, primary_provider = {:u} WHERE id = {:p}",
-			dbx.Params{"at": collections.Instant(at("2026-01-01 00:00")), "u": provider.Id, "p": patient})
+			dbx.Params{"at": collections.FormatInstant(at("2026-01-01 00:00")), "u": provider.Id, "p": patient})
 		if test.before != "" {
 			d.made(patient, test.before, "2026-01-10", 20, "2028-03-01 12:00")
 		}
@@ -104,7 +104,7 @@ func TestManualRefusals(t *testing.T) {
 	d := newFixture(t)
 	archived := d.patient(func(c *oracleCase) { c.archived = at("2026-01-10 12:00") })
 	gone := d.patient()
-	d.exec("UPDATE patients SET deleted_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.Instant(at("2026-01-10 12:00")), "p": gone})
+	d.exec("UPDATE patients SET deleted_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.FormatInstant(at("2026-01-10 12:00")), "p": gone})
 	before := vigiltest.RowCounts(t, d.app)
 	for name, test := range map[string]struct{ patient, day, want string }{
 		"unknown patient":          {collections.NewUUID(), "2026-01-09", "not_found"},
@@ -119,7 +119,7 @@ func TestManualRefusals(t *testing.T) {
 	}
 	d.made(archived, billing.FirstTwenty, "2026-01-10", 20, "2026-02-01 12:00") // the last day counts
 	// for a restored patient, only the time between does not count
-	d.exec("UPDATE patients SET active = TRUE, unarchived_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.Instant(at("2026-01-20 12:00")), "p": archived})
+	d.exec("UPDATE patients SET active = TRUE, unarchived_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.FormatInstant(at("2026-01-20 12:00")), "p": archived})
 	for day, want := range map[string]string{"2026-01-10": "", "2026-01-11": "invalid_state", "2026-01-19": "invalid_state", "2026-01-20": ""} {
 		_, err := d.manual(archived, billing.FirstTwenty, day, 20, "2026-02-01 12:00")
 		d.want("restored, "+day, refused(err), want)

@@ -25,7 +25,7 @@ type MonthEndEntry struct {
 	Days, DaysNeeded, Minutes, MinutesNeeded *int
 	Reasons                                  []string // against the step
 	Warnings                                 []string // that the step would set
-	Preflight                                claims.Findings
+	Preflight                                claims.PreflightResult
 	SelfPay                                  bool
 }
 
@@ -60,7 +60,7 @@ type monthEndCheck struct {
 	now           time.Time
 	recounts      []*recount
 	documentation []documentation
-	findings      []claims.Findings
+	findings      []claims.PreflightResult
 	selfPay       []bool
 	toAttest      map[string]bool // patient ids
 }

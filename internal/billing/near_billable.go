@@ -134,7 +134,7 @@ type RevenueEstimate struct {
 
 // EstimateRevenue returns the estimates for the results of [Engine.NearBillable].
 func (e *Engine) EstimateRevenue(app core.App, list []NearCode, today string) (worth map[string]RevenueEstimate, err error) {
-	tariff, err := e.loadTariff(app)
+	tariff, err := e.loadPriceList(app)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (n NearCode) key() string { return n.PatientID + n.CPTCode + n.PeriodStart 
 // EstimateIn returns its estimate.
 func (n NearCode) EstimateIn(of map[string]RevenueEstimate) RevenueEstimate { return of[n.key()] }
 
-func (e *Engine) estimateRevenue(t tariff, f *patientFacts, n NearCode, today string) RevenueEstimate {
+func (e *Engine) estimateRevenue(t priceList, f *patientFacts, n NearCode, today string) RevenueEstimate {
 	w := RevenueEstimate{Expected: t.expectedRate(f.payer, n.CPTCode, n.PeriodEnd), Until: n.PeriodEnd, Missing: append([]string{}, e.missingItems(f, today)...)}
 	w.Gain = w.Expected
 	if n.Reached != nil && baseRule(n.CPTCode, n.PeriodEnd).Instead == *n.Reached { // it replaces that code

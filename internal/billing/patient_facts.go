@@ -18,7 +18,7 @@ type patientFacts struct {
 	active, deleted    bool
 	archived, restored string // practice days; "" for never
 	died               string // date of death; "" for none on record
-	interruptions      []Span // earlier ones: the last day with monitoring before, and the first after it
+	interruptions      []Span // earlier ones; Start is the last monitored day before, End the first after
 	zones              collections.DatedZones
 	payer              int64
 	deviceDays         map[string]int    // by payer record id: 16 for one that does not take 99445; 0 for the rule of the date
@@ -47,7 +47,7 @@ type existingEntry struct {
 func (f *patientFacts) entryFor(code string, period Span) (found *existingEntry) {
 	list := f.entries[code]
 	for i, x := range list {
-		if code == Setup && f.episodeOf(x.Start) != f.episodeOf(period.Start) || code != Setup && !x.overlaps(period) {
+		if code == Setup && f.careEpisode(x.Start) != f.careEpisode(period.Start) || code != Setup && !x.overlaps(period) {
 			continue
 		}
 		if found == nil || !found.isActive() {
@@ -60,7 +60,8 @@ func (f *patientFacts) entryFor(code string, period Span) (found *existingEntry)
 // activeOn reports whether the patient was enrolled on a day.
 func (f *patientFacts) activeOn(day string) bool { return !f.deleted && f.monitoredOn(day) }
 
-// monitoredOn reports whether a day is not after a death or the end of monitoring, nor in an interruption: only its minutes and readings count.
+// monitoredOn reports whether the patient was monitored on a day: not after death or the end of
+// monitoring, and not in an interruption. Only the minutes and readings of such days count.
 func (f *patientFacts) monitoredOn(day string) bool {
 	switch {
 	case slices.ContainsFunc(f.interruptions, func(s Span) bool { return s.Start < day && day < s.End }):

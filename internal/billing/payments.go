@@ -24,8 +24,9 @@ type PaymentDraft struct {
 // PayerKinds are the possible payers of a payment.
 var PayerKinds = []string{collections.PrimaryPayer, collections.SecondaryPayer, collections.PatientPays}
 
-// Pay records a payment under its check or EFT number. Payments add up. A payment for a claim with a requested void must be refunded; the first payer's
-// for a denied claim follows an appeal or another claim. Source: docs/decisions/billing.md, "Payments and adjustments".
+// Pay records a payment under its check or EFT number; payments add up. A payment for a claim with
+// a requested void must be refunded. A primary payer's payment for a denied claim requires an
+// appeal or a resubmission. Source: docs/decisions/billing.md, "Payments and adjustments".
 func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 	m := Transition{
 		Name: "pay", From: []string{Submitted, Appealed, Denied, Paid, VoidRequested, RefundDue}, event: audit.BillingPay,
@@ -65,8 +66,9 @@ func (e *Engine) Pay(d PaymentDraft, by audit.Actor, now time.Time) Transition {
 	return m
 }
 
-// stateAfterPayment returns the state of an entry after a payment. What the patient or the second payer pays decides nothing for the first payer: its
-// claim waits for an answer as before, and what the patient pays leaves a denial a denial.
+// stateAfterPayment returns the state of an entry after a payment. Until the primary payer decides,
+// a payment by another payer leaves the state as it is. A patient's payment leaves a denied claim
+// denied.
 func stateAfterPayment(entry *collections.BillingEntry, payer string) string {
 	switch state := entry.Status(); state {
 	case Submitted, Appealed:
@@ -245,8 +247,8 @@ func negateAdjustments(list []collections.Adjustment) []collections.Adjustment {
 	return list
 }
 
-// reverseAdjustments reverses all adjustments of an entry, manual ones too: its charge is undecided again. The source is why: a
-// user, or another decision of the payer with an 835.
+// reverseAdjustments reverses all adjustments of an entry, manual ones too, so that its charge is
+// undecided again. source is the cause: a user, or a later decision of the payer in an 835.
 func reverseAdjustments(tx core.App, entry *collections.BillingEntry, source string, by audit.Actor, now time.Time) error {
 	list := entry.Adjustments()
 	if len(list) == 0 {
@@ -313,7 +315,7 @@ func (e *Engine) Refund(d RefundDraft, by audit.Actor, now time.Time) Transition
 		if err != nil {
 			return err
 		}
-		isUndecided = entry.PayerID() != "" && !entry.SubmittedAt().IsZero() && !standingOf(entry.ChargeCents(), rows).firstDecided
+		isUndecided = entry.PayerID() != "" && !entry.SubmittedAt().IsZero() && !standingOf(entry.ChargeCents(), rows).primaryDecided
 		if due := entry.PaidTotalCents() - entry.RefundedCents(); int64(d.Amount) > due {
 			return fault.Field("amount", "Only "+Cents(due).String()+" is due back.")
 		}

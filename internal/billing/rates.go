@@ -11,8 +11,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// tariff holds the payers' names and rates and the fee schedule, read once for a run.
-type tariff struct {
+// priceList holds the payers' names and rates and the fee schedule, read once for a run.
+type priceList struct {
 	names    map[int64]string
 	rates    map[payerCode][]collections.PayerRate // latest first
 	fees     map[string][]collections.Fee          // by code, latest first within each locality
@@ -24,7 +24,7 @@ type payerCode struct {
 	code  string
 }
 
-func (e *Engine) loadTariff(app core.App) (t tariff, err error) {
+func (e *Engine) loadPriceList(app core.App) (t priceList, err error) {
 	payers, err := collections.ListPayers(app)
 	if err != nil {
 		return t, err
@@ -37,7 +37,7 @@ func (e *Engine) loadTariff(app core.App) (t tariff, err error) {
 	if err != nil {
 		return t, err
 	}
-	t = tariff{map[int64]string{}, map[payerCode][]collections.PayerRate{}, map[string][]collections.Fee{}, e.Locality}
+	t = priceList{map[int64]string{}, map[payerCode][]collections.PayerRate{}, map[string][]collections.Fee{}, e.Locality}
 	for _, f := range fees {
 		if f.Status != collections.FeeProposed {
 			t.fees[f.CPTCode] = append(t.fees[f.CPTCode], f)
@@ -55,7 +55,7 @@ func (e *Engine) loadTariff(app core.App) (t tariff, err error) {
 
 // expectedRate returns the amount expected from a payer for a code on a day: the payer's latest rate in force, else the fee schedule's expected
 // amount, else the default rate. Source: docs/decisions/billing.md, "Amounts".
-func (t tariff) expectedRate(payer int64, code, day string) Cents {
+func (t priceList) expectedRate(payer int64, code, day string) Cents {
 	for _, r := range t.rates[payerCode{payer, code}] {
 		if r.EffectiveDate <= day {
 			return Cents(r.RateCents)
@@ -68,7 +68,7 @@ func (t tariff) expectedRate(payer int64, code, day string) Cents {
 }
 
 // payerOf returns the record id and name of a patient's payer.
-func (t tariff) payerOf(number int64) (id, name string) {
+func (t priceList) payerOf(number int64) (id, name string) {
 	if name, known := t.names[number]; known {
 		return collections.NumberID(number), name
 	}
@@ -77,7 +77,7 @@ func (t tariff) payerOf(number int64) (id, name string) {
 
 // scheduledFee returns an amount of the fee schedule for a code on a day: the practice's locality first, then national; the latest date that has
 // it.
-func (t tariff) scheduledFee(code, day string, figure func(collections.Fee) *int64) (cents Cents, said bool) {
+func (t priceList) scheduledFee(code, day string, figure func(collections.Fee) *int64) (cents Cents, said bool) {
 	for _, locality := range slices.Compact([]string{t.locality, ""}) {
 		for _, fee := range t.fees[code] {
 			if fee.Locality == locality && fee.EffectiveDate <= day && figure(fee) != nil {
@@ -98,7 +98,7 @@ func importedExpected(f collections.Fee) *int64 {
 
 // charge returns the charge for a unit: the practice's charge, else the expected rate, and at least the national amount, because a payer pays no
 // more than the charge. Source: docs/decisions/billing.md, "Fee schedule".
-func (t tariff) charge(payer int64, code, day string) Cents {
+func (t priceList) charge(payer int64, code, day string) Cents {
 	if cents, said := t.scheduledFee(code, day, func(f collections.Fee) *int64 { return f.ChargeCents }); said {
 		return cents
 	}
@@ -138,7 +138,7 @@ func (e *Engine) adoptPayer(tx core.App, entry *collections.BillingEntry) error 
 	if err != nil || entry.PayerID() != "" || patient.InsurancePayerID() == 0 {
 		return err
 	}
-	t, err := e.loadTariff(tx)
+	t, err := e.loadPriceList(tx)
 	if err != nil {
 		return err
 	}

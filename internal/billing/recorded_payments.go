@@ -11,8 +11,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// rejectManualDuplicate rejects a payment that a user has probably recorded: the same payer's, of the same amount or under the same number, or one with
-// which the recorded ones exceed the charge. A person decides. Source: docs/decisions/billing.md, "Payments recorded twice".
+// rejectManualDuplicate rejects a remitted payment that a user has probably recorded: same payer
+// with the same amount or number, or together above the charge. A person resolves it. Source:
+// docs/decisions/billing.md, "Payments recorded twice".
 func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
 	if r.Kind != RemittedPayment || r.Paid == 0 {
 		return nil
@@ -35,8 +36,9 @@ func rejectManualDuplicate(tx core.App, entryID string, r Remittance) error {
 	return nil
 }
 
-// rejectPosted rejects a payment by hand that a remittance of the same payer has posted: with its amount and number, or, unless the user confirms that it is
-// another payment, with its amount and a date near it. Source: docs/decisions/billing.md, "Payments recorded twice".
+// rejectPosted rejects a manual payment that a remittance of the same payer has posted: with the
+// same amount and number, or with the same amount near its date unless the user confirms another
+// payment. Source: docs/decisions/billing.md, "Payments recorded twice".
 func rejectPosted(charge int64, rows []collections.Payment, d PaymentDraft) error {
 	standing, _ := replayStanding(charge, rows)
 	for _, p := range leftOf(standing, collections.Source835, d.Payer) {
@@ -51,7 +53,7 @@ func rejectPosted(charge int64, rows []collections.Payment, d PaymentDraft) erro
 	return nil
 }
 
-// nearDays is how many days apart a payment and its record by hand are at most.
+// nearDays is the longest time between a payment and its manual record, in days.
 const nearDays = 30
 
 // rejectOverpayment rejects payments above the charge, and a first payer's beyond what its adjustments leave to it and the patient: probably it
@@ -68,8 +70,8 @@ func rejectOverpayment(entry *collections.BillingEntry, d PaymentDraft) error {
 	return nil
 }
 
-// leftOf returns the payments of a payer from a source that stand: without those of which the money went back, by a refund or a reversal of the same
-// amount, and none if all of it went back.
+// leftOf returns a payer's payments from a source that still count: without those refunded or
+// reversed by the same amount, and none if all of the money was returned.
 func leftOf(standing []collections.Payment, source, payer string) (list []collections.Payment) {
 	left := int64(0)
 	for _, p := range standing {
@@ -102,8 +104,8 @@ func leftOf(standing []collections.Payment, source, payer string) (list []collec
 // leastDigits is how many digits two numbers must share to be the same with other letters around them.
 const leastDigits = 5
 
-// isSameNumber reports whether two numbers of a check or EFT are the same as people type them: in any case, with other punctuation, leading zeros or
-// words such as CHECK around them.
+// isSameNumber reports whether two check or EFT numbers are equal apart from case, punctuation,
+// leading zeros and words such as CHECK.
 func isSameNumber(a, b string) bool {
 	if a = bareNumber(a); a != "" && a == bareNumber(b) {
 		return true

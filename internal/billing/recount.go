@@ -26,8 +26,8 @@ type recount struct {
 	isSubmitting           bool     // the entry is about to be submitted
 	overrideReason         string   // reason to bill despite another entry or another practice's service
 	isDuplicate            bool     // another entry is possibly the same service
-	isUnexplainedDuplicate bool     // a duplicate without a reason, refused as such
-	limits                 []string // against it by other entries, which no reason lifts
+	isUnexplainedDuplicate bool     // a duplicate without an override reason
+	limits                 []string // set by other entries; they cannot be overridden
 	// hasCompetingService: another practice bills remote monitoring for the patient in the period.
 	hasCompetingService bool
 	// lacksOrder: monitoring was not ordered on or before the first billed day.
@@ -129,8 +129,9 @@ func (r *recount) minutesOfOtherEntries() (minutes int) {
 	return minutes
 }
 
-// upgradeCode changes a pending entry of the engine to the code that its facts support: more days or minutes than its code is for. It returns the
-// previous code; "" if unchanged. The code of a manual entry is a person's, and is refused instead.
+// upgradeCode changes a pending entry of the engine to the code for its days or minutes if these
+// exceed those of its own code. It returns the previous code, or "" if unchanged. A manual entry
+// keeps the code that a user chose; blockingReasons rejects it.
 func (r *recount) upgradeCode() (old string) {
 	if r.claim.source == SourceManual {
 		return ""
@@ -146,7 +147,7 @@ func (r *recount) upgradeCode() (old string) {
 	return old
 }
 
-// upgradeWithAudit grows an entry, with an audit entry.
+// upgradeWithAudit upgrades the code of an entry and audits the change.
 func (r *recount) upgradeWithAudit(by audit.Actor) error {
 	old := r.upgradeCode()
 	if old == "" {
@@ -181,7 +182,7 @@ func (r *recount) storeCounts() error {
 		w.ICD10Codes = firstDiagnoses(r.facts.diagnoses)
 	}
 	if r.claim.code != r.entry.CPTCode() || r.claim.units != r.entry.Units() || r.claim.service != r.entry.ServiceDate() {
-		t, err := r.loadTariff(r.tx)
+		t, err := r.loadPriceList(r.tx)
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ type Remittance struct {
 	Date, Reference    string // of the check or EFT
 	PayerControlNumber string // CLP07
 	Adjustments        []collections.Adjustment
-	Superseded         bool     // about a claim that the entry is not on any more
+	Superseded         bool     // about a claim that the entry has left
 	ReversesUnposted   bool     // a reversal with the number of a decision that was not posted
 	Remarks            []string // RARC of the whole decision: MOA, MIA
 	PaidCode           string   // the code that the payer decided on instead of ours; "" for ours
@@ -98,8 +98,9 @@ func (r Remittance) payerKind() string {
 // CARC 23.
 const carcPriorPayer = "23"
 
-// remitPayment posts a payment with its adjustments. A secondary payer's decision replaces the patient's share, or is only its money while the first
-// payer's is to come; a second decision of a payer replaces its first. Source: docs/decisions/billing.md, "Payments and adjustments".
+// remitPayment posts a payment with its adjustments. A secondary payer's decision replaces the
+// patient's share; before the primary payer's decision only its money is posted. A payer's second
+// decision replaces its first. Source: docs/decisions/billing.md, "Payments and adjustments".
 func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Transition {
 	comesFirst := false // the first payer has not decided
 	m := Transition{
@@ -113,7 +114,7 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 		},
 	}
 	m.check = func(tx core.App, entry *collections.BillingEntry) (err error) {
-		if comesFirst, err = r.comesBeforeFirst(tx, entry); err != nil {
+		if comesFirst, err = r.precedesPrimary(tx, entry); err != nil {
 			return err
 		}
 		if entry.Status() == Denied && !r.Secondary {
@@ -143,13 +144,14 @@ func (e *Engine) remitPayment(r Remittance, by audit.Actor, now time.Time) Trans
 	return m
 }
 
-// comesBeforeFirst reports whether a second payer's decision is posted before the first payer's. Without a second payer on record, the claim's own payer
-// decided it as if another came first.
-func (r Remittance) comesBeforeFirst(tx core.App, entry *collections.BillingEntry) (bool, error) {
+// precedesPrimary reports whether a secondary payer's decision is posted before the primary
+// payer's. Without a secondary payer on record, the entry's own payer decided as if another payer
+// came first.
+func (r Remittance) precedesPrimary(tx core.App, entry *collections.BillingEntry) (bool, error) {
 	if !r.Secondary || entry.Status() != Submitted && entry.Status() != Appealed {
 		return false, nil
 	}
-	second, err := secondPayerOf(tx, entry)
+	second, err := secondaryPayerID(tx, entry)
 	return second != "" || entry.SecondaryStatus() != "", err
 }
 
@@ -165,8 +167,9 @@ func (r Remittance) storePayerControlNumber(entry *collections.BillingEntry) {
 	}
 }
 
-// remitDenial posts a denial with its reasons. A second payer's denial leaves the claim as the first payer decided it: the patient's share remains the
-// patient's. On a claim with a requested void a denial is kept without amounts.
+// remitDenial posts a denial with its reasons. A secondary payer's denial leaves the primary
+// payer's decision and the patient's share as they are. If a void was requested, the denial is
+// stored without amounts.
 func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transition {
 	code, description := cmp.Or(r.DenialCode, denialCode(r.Adjustments)), r.DenialDescription
 	if r.Secondary {
@@ -175,7 +178,7 @@ func (e *Engine) remitDenial(r Remittance, by audit.Actor, now time.Time) Transi
 			event: audit.BillingDeny, detail: code + ": " + description,
 			check: func(tx core.App, entry *collections.BillingEntry) error {
 				p := r.newPayment(collections.DenialKind, 0, posting{}, by)
-				p.Reason = phi.Text(strings.TrimSuffix(code+": "+cmp.Or(description, DenialWords(code)), ": "))
+				p.Reason = phi.Text(strings.TrimSuffix(code+": "+cmp.Or(description, DenialText(code)), ": "))
 				return errors.Join(postPayment(tx, entry, p, now), r.noteSecondary(tx, entry))
 			},
 		}
@@ -232,9 +235,10 @@ func denialCode(list []collections.Adjustment) string {
 	return list[max(i, 0)].Group + "-" + list[max(i, 0)].CARC
 }
 
-// remitReversal reverses a posted remittance: what is left is what the other decisions would have made of the claim without it. If nothing is left of the
-// first payer's, the claim waits for its correction, even if the patient or a secondary payer has paid a share, which stays posted. The reversal counts
-// as a refund that was due to the payer. Source: docs/decisions/billing.md, "Reversals".
+// remitReversal reverses a posted remittance and restores the amounts of the remaining decisions.
+// If no decision of the primary payer is left, the claim waits for its correction; payments of the
+// patient or the secondary payer stay posted. The reversal counts as a refund due to the payer.
+// Source: docs/decisions/billing.md, "Reversals".
 func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Transition {
 	left := Submitted // by what is left of the payers' decisions
 	m := Transition{
@@ -253,7 +257,7 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		}
 		p := r.newPayment(collections.ReversalKind, -r.Paid, posting{}, by)
 		if !r.hasOriginal(p, rows) {
-			return r.noOriginal()
+			return r.missingOriginalFault()
 		}
 		restorePayerNumber(entry, append(slices.Clone(rows), p))
 		if err := r.noteSecondary(tx, entry); err != nil {
@@ -265,7 +269,7 @@ func (e *Engine) remitReversal(r Remittance, by audit.Actor, now time.Time) Tran
 		case VoidRequested, Submitted, Appealed: // a resubmission or appeal already reversed the denial's adjustments
 			standing, _ := withoutReversed(rows)
 			if r.Paid == 0 && len(originalsOf(p, standing)) == 0 {
-				return r.noOriginal()
+				return r.missingOriginalFault()
 			}
 			if kept, _ := withoutReversed(append(rows, p)); entry.Status() == Appealed && !r.Secondary {
 				restoreDenial(entry, lastDenial(standing), lastDenial(kept), left)

@@ -9,8 +9,8 @@ import (
 
 var errNoOriginal = fault.State("reversal_without_original", "There is no such decision.")
 
-// reversalOf returns what a reversal changes of a decided claim's adjustments, and the state in which it leaves the claim: both are those of the other
-// payments without what is reversed. A reversal of nothing that is on record is a fault.
+// reversalOf returns how a reversal changes the adjustments and the state of a decided claim: to
+// those of the other payments alone. A reversal of a decision that is not on record is a fault.
 func reversalOf(entry *collections.BillingEntry, rows []collections.Payment, p collections.Payment) (change []collections.Adjustment, state string, err error) {
 	isFirst, isDenied := p.Payer == collections.PrimaryPayer, entry.Status() == Denied
 	standing, _ := withoutReversed(rows)
@@ -71,8 +71,9 @@ func (r Remittance) hasOriginal(back collections.Payment, rows []collections.Pay
 	return len(originalsOf(back, standing)) > 0 || mayBeOf(back, standing) && !isAmbiguous(back, standing)
 }
 
-// noOriginal returns why a reversal waits. A line without payment that is on a newer claim does not hold up the others.
-func (r Remittance) noOriginal() error {
+// missingOriginalFault returns the fault of a reversal without a posted decision. A line without payment that
+// is on a newer claim does not block the others.
+func (r Remittance) missingOriginalFault() error {
 	if r.Superseded && r.Paid == 0 {
 		return fault.State("superseded_claim", "The claim was replaced.")
 	}
@@ -84,7 +85,8 @@ func isDecisionOf(p collections.Payment, payer string) bool {
 	return p.Payer == payer && (p.Kind == collections.PaymentKind || p.Kind == collections.DenialKind)
 }
 
-// mayBeOf reports whether the payer's number of a reversal, as far as it is on record, is that of a decision.
+// mayBeOf reports whether a reversal may belong to a decision: one has its claim number, a number
+// is unknown, or the payer has no decision on record.
 func mayBeOf(back collections.Payment, rows []collections.Payment) bool {
 	return !slices.ContainsFunc(rows, func(p collections.Payment) bool { return isDecisionOf(p, back.Payer) }) ||
 		slices.ContainsFunc(rows, func(p collections.Payment) bool {
@@ -92,8 +94,9 @@ func mayBeOf(back collections.Payment, rows []collections.Payment) bool {
 		})
 }
 
-// restorePayerNumber sets the payer's number of the claim to that of the newest decision of an 835 that a reversal leaves, if it was that of the reversed
-// one; to none if that number is not on record, because a corrected claim names the decision that stands (REF F8).
+// restorePayerNumber sets the payer's claim number to that of the newest 835 decision that is left,
+// if it was the number of the reversed one. A corrected claim must name the decision in force (REF
+// F8).
 func restorePayerNumber(entry *collections.BillingEntry, rows []collections.Payment) {
 	kept, _ := withoutReversed(rows)
 	number, isLeft := "", false
@@ -111,9 +114,10 @@ func restorePayerNumber(entry *collections.BillingEntry, rows []collections.Paym
 	}
 }
 
-// originalsOf returns the positions of what a payer's reversal cancels: the latest decision of its amount that has its number and adjustments, else either
-// of them, else its amount as far as a number is not on record; else all that the payer decided. Nothing if the number names one decision and the
-// adjustments another, and for a reversal without stated adjustments on record.
+// originalsOf returns the indexes of the decisions that a payer's reversal cancels: the latest one
+// of its amount with the same number and adjustments, else with either, else with an unknown
+// number; else all of the payer's decisions. It returns none if number and adjustments name
+// different decisions, or if the reversal's adjustments are not on record.
 func originalsOf(back collections.Payment, rows []collections.Payment) (found []int) {
 	if back.Kind != collections.ReversalKind || back.Stated == nil {
 		return nil
@@ -149,7 +153,7 @@ const (
 	sameBoth
 )
 
-// likeness returns how a decision is what a reversal names, 0 for another one.
+// likeness ranks how well a decision matches a reversal; 0 is no match.
 func likeness(back, p collections.Payment) int {
 	isSame := p.Stated != nil && len(mergeAdjustments(withoutRemarks(p.Stated), negateAdjustments(withoutRemarks(back.Stated)))) == 0
 	hasNumber := p.PayerNumber != "" && back.PayerNumber != ""
@@ -184,8 +188,8 @@ func withoutRemarks(list []collections.Adjustment) []collections.Adjustment {
 	return list
 }
 
-// withoutReversed returns the rows without those that a payer reversed and the reversals of these. What the first payer stated in an older 835 is what it
-// left.
+// withoutReversed removes reversed payments and their reversals. A primary payer's 835 from before
+// stated adjustments were stored counts with the adjustments that it left.
 func withoutReversed(rows []collections.Payment) (kept []collections.Payment, isReversed bool) {
 	for i, p := range rows {
 		if p.Stated == nil && p.Source == collections.Source835 && p.Payer == collections.PrimaryPayer && p.Kind != collections.ReversalKind {
@@ -204,8 +208,9 @@ func withoutReversed(rows []collections.Payment) (kept []collections.Payment, is
 	return kept, isReversed
 }
 
-// replayStanding returns the payments that stand, with the adjustments that they would have made without the reversed ones, and the state in which they
-// leave the claim. Payments of which nothing was reversed are as they are, and have no state.
+// replayStanding returns the payments that remain without the reversed ones, with the adjustments
+// that they would have made alone, and the resulting state. If nothing was reversed it returns the
+// rows unchanged and no state.
 func replayStanding(charge int64, rows []collections.Payment) (out []collections.Payment, state string) {
 	kept, isReversed := withoutReversed(rows)
 	if !isReversed {
@@ -280,7 +285,7 @@ func (r *replay) postDecision(p *collections.Payment, isFirst bool) {
 	told, a := Remittance{Secondary: !isFirst, Paid: Cents(p.AmountCents), Adjustments: p.Stated}, r.amounts()
 	post := posting{p.Adjustments, p.ShareOffsets}
 	switch {
-	case !isFirst && (p.Kind == collections.DenialKind || !a.firstDecided && (r.isFirstKnown || len(p.Adjustments) == 0)):
+	case !isFirst && (p.Kind == collections.DenialKind || !a.primaryDecided && (r.isFirstKnown || len(p.Adjustments) == 0)):
 		post = posting{}
 	case p.Stated == nil: // an older one of the second payer stays as it was
 		r.state = Paid
@@ -328,7 +333,8 @@ func (a decidedAmounts) fitAdjustments(list []collections.Adjustment) []collecti
 	return slices.DeleteFunc(list, func(x collections.Adjustment) bool { return x.AmountCents == 0 })
 }
 
-// adjustmentsRefunded returns the adjustments that give the patient's share back what a refund beyond the credit balance takes from the payments toward it.
+// adjustmentsRefunded returns the adjustments that restore the patient's share when a refund
+// exceeds the credit balance.
 func (a decidedAmounts) adjustmentsRefunded(amount int64) []collections.Adjustment {
 	credit := max(0, a.paidTotal+sumOf(a.adjustments)-a.charge)
 	return firstOf(patientShare(a.shareOffsets), amount-credit)

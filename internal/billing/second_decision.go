@@ -7,11 +7,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// AlreadyDecided is why a payer's second decision waits for a person.
+// AlreadyDecided is the reason code of a second decision that a person must resolve.
 const AlreadyDecided = "already_decided"
 
-// carcPreviouslyPaid marks the part of a charge that the payer paid with an earlier decision. Beside a payment it is no adjustment: what of it is not on
-// record stays open for a person. Source: CARC B13.
+// carcPreviouslyPaid marks the part of a charge that the payer paid with an earlier decision. It is
+// not posted; a part that is not on record stays open for a person. Source: CARC B13.
 const carcPreviouslyPaid = "B13"
 
 // IsPaidBefore reports whether a payer pays nothing because it paid with an earlier decision.
@@ -34,7 +34,7 @@ type decidedAmounts struct {
 	charge, paidTotal int64
 	status            string
 	adjustments       []collections.Adjustment
-	standing
+	paymentState
 }
 
 func amountsWith(entry *collections.BillingEntry, rows []collections.Payment) decidedAmounts {
@@ -96,13 +96,14 @@ func (a decidedAmounts) yieldWriteOffs(changes []collections.Adjustment, amount 
 	return negateAdjustments(firstOf(written, a.paidTotal+amount+sumOf(now)-a.charge))
 }
 
-// postingOf returns the posting of a decision that replaces the payer's prior one beside the rest. Adjustments beyond the charge are left out, because
-// adjustments alone make no credit; what the patient paid lessens the patient's share.
+// postingOf returns the posting of a decision that replaces the payer's prior one; rest are the
+// other adjustments. Adjustments beyond the charge are left out, because adjustments alone make no
+// credit. What the patient paid reduces the patient's share.
 func (r Remittance) postingOf(a decidedAmounts, prior, rest, list []collections.Adjustment) posting {
 	list = slices.Clone(list)
 	list = append(list, settlePatientShare(mergeAdjustments(rest, list))...)
 	money := a.paid[collections.PrimaryPayer] + int64(r.Paid) // by hand too
-	if a.secondDecided || r.Secondary {
+	if a.secondaryDecided || r.Secondary {
 		money += a.byFile[collections.SecondaryPayer]
 	}
 	list = withoutRestated(list, money+sumOf(rest)+sumOf(list)-a.charge)
@@ -113,7 +114,7 @@ func (r Remittance) postingOf(a decidedAmounts, prior, rest, list []collections.
 		list = append(list, reducePatientShare(mergeAdjustments(rest, list), money+sumOf(rest)+sumOf(list)-a.charge)...) // as the second payer left it
 	}
 	toShare := max(0, a.paid[collections.PatientPays])
-	if !a.secondDecided && !r.Secondary {
+	if !a.secondaryDecided && !r.Secondary {
 		toShare += max(0, a.paid[collections.SecondaryPayer])
 	}
 	return a.replace(prior, rest, list, toShare)
@@ -127,9 +128,10 @@ func (a decidedAmounts) replace(prior, rest, list []collections.Adjustment, toSh
 	return p
 }
 
-// secondaryAdjustments returns what the second payer's decision changes. The second payer decides on what the first left: the patient's share, or all
-// that a denial has. Its adjustments explain only what of that it does not pay, since it may state again what the first adjusted (CARC 23, and its own
-// contract on the whole charge); what neither explains stays open.
+// secondaryAdjustments returns the changes of a secondary payer's decision. That payer decides on
+// the patient's share, or on the whole charge after a denial. It may repeat the primary payer's
+// adjustments (CARC 23, or its own contract), so its adjustments count only up to the amount that
+// it does not pay. The rest stays open.
 func (r Remittance) secondaryAdjustments(a decidedAmounts, rest []collections.Adjustment) []collections.Adjustment {
 	list := slices.DeleteFunc(slices.Clone(r.Adjustments), func(a collections.Adjustment) bool { return a.CARC == carcPriorPayer })
 	replaced := patientShare(rest)
@@ -157,15 +159,16 @@ func firstOf(list []collections.Adjustment, amount int64) (taken []collections.A
 	return taken
 }
 
-// repeats reports whether an earlier decision of the payer has the same payment and adjustments: probably a payment made twice. What a decision
-// marks as paid before was not posted; of a second payer's adjustments only a part was, so that its decision is posted again, as a trial, to what there
-// was before the earlier one.
+// repeats reports whether an earlier decision of the payer has the same payment and adjustments,
+// which is probably a duplicate payment. Amounts marked as previously paid were not posted. Of a
+// secondary payer's adjustments only a part was, so its decision is posted as a trial to the
+// amounts before the earlier one.
 func (r Remittance) repeats(a decidedAmounts) bool {
 	if r.Secondary {
 		for i, p := range a.rows {
 			if p.Source == collections.Source835 && p.Kind == collections.PaymentKind && p.Payer == collections.SecondaryPayer && p.AmountCents == int64(r.Paid) {
 				again, err := r.paymentAdjustments(a.before(i))
-				if err == nil && (!a.before(i).firstDecided || len(mergeAdjustments(mergeAdjustments(nil, again.adjustments), negateAdjustments(p.Adjustments))) == 0) {
+				if err == nil && (!a.before(i).primaryDecided || len(mergeAdjustments(mergeAdjustments(nil, again.adjustments), negateAdjustments(p.Adjustments))) == 0) {
 					return true
 				}
 			}
@@ -189,7 +192,7 @@ func (a decidedAmounts) before(index int) decidedAmounts {
 
 // amountsAfter returns the amounts that rows leave, each of which stands.
 func amountsAfter(charge int64, status string, rows []collections.Payment) decidedAmounts {
-	a := decidedAmounts{charge: charge, status: status, standing: foldPayments(rows)}
+	a := decidedAmounts{charge: charge, status: status, paymentState: foldPayments(rows)}
 	for _, p := range rows {
 		a.adjustments = mergeAdjustments(a.adjustments, p.Adjustments)
 		if p.Kind == collections.PaymentKind || p.Kind == collections.ReversalKind {

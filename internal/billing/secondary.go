@@ -93,7 +93,7 @@ func (r Remittance) noteSecondary(tx core.App, entry *collections.BillingEntry) 
 // setSecondary sets the state of the claim to the second payer, which is the one on record when there was no such claim before.
 func setSecondary(tx core.App, entry *collections.BillingEntry, state string) error {
 	if entry.SecondaryPayerID() == "" {
-		payer, err := secondPayerOf(tx, entry)
+		payer, err := secondaryPayerID(tx, entry)
 		if err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func setSecondaryState(entry *collections.BillingEntry, state string) {
 	entry.Set(collections.EntrySecondaryRejection, "")
 }
 
-// secondPayerOf returns the second payer beside the payer of the entry, which may be a former first one; "" for none, or where the patient cannot be decrypted.
-func secondPayerOf(app core.App, entry *collections.BillingEntry) (string, error) {
+// secondaryPayerID returns the second payer beside the payer of the entry, which may be a former first one; "" for none, or where the patient cannot be decrypted.
+func secondaryPayerID(app core.App, entry *collections.BillingEntry) (string, error) {
 	p, err := collections.FindPatientAnyState(app, entry.PatientID())
 	if err != nil || collections.Readable(p.ProxyRecord()) != nil {
 		return "", err
@@ -128,7 +128,7 @@ func recheckSecondary(tx core.App, entry *collections.BillingEntry, state string
 	if entry.PayerID() == "" || status == SecondarySubmitted || !isDecided && status != SecondaryDue {
 		return nil
 	}
-	payer, err := secondPayerOf(tx, entry)
+	payer, err := secondaryPayerID(tx, entry)
 	if err != nil || payer == "" && status == "" {
 		return err
 	}
@@ -161,7 +161,7 @@ func (e *Engine) RecheckInsurance(tx core.App, patientID string, now time.Time) 
 	if err := e.takePayer(tx, patientID, now); err != nil {
 		return err
 	}
-	ids, err := collections.EntriesWithoutSecondClaim(tx, patientID, []string{Paid, Denied})
+	ids, err := collections.EntriesWithoutSecondaryClaim(tx, patientID, []string{Paid, Denied})
 	if err != nil {
 		return err
 	}
@@ -212,32 +212,32 @@ func leavesMore(entry *collections.BillingEntry, rows []collections.Payment) boo
 	}
 	stood, _ := replayStanding(entry.ChargeCents(), rows[:answered])
 	then, now := amountsAfter(entry.ChargeCents(), "", stood), amountsWith(entry, rows)
-	return then.firstDecided && sumOf(patientShare(now.ofFirst(now.adjustments))) > sumOf(patientShare(then.ofFirst(then.adjustments)))
+	return then.primaryDecided && sumOf(patientShare(now.adjustmentsByPrimary(now.adjustments))) > sumOf(patientShare(then.adjustmentsByPrimary(then.adjustments)))
 }
 
 // leavesToSecond reports whether the first payer left a share to the patient, paid or not, or denied the claim as not covered.
-func leavesToSecond(entry *collections.BillingEntry, state string, is standing) bool {
+func leavesToSecond(entry *collections.BillingEntry, state string, is paymentState) bool {
 	if state == Denied && slices.Contains(notCoveredReasons, carcOf(entry.DenialCode())) {
 		return true
 	}
-	return sumOf(patientShare(is.ofFirst(entry.Adjustments()))) > 0
+	return sumOf(patientShare(is.adjustmentsByPrimary(entry.Adjustments()))) > 0
 }
 
-// ofFirst returns what the first payer adjusted, with the share of the patient that it did not pay itself, and what users adjusted.
-func (s standing) ofFirst(booked []collections.Adjustment) []collections.Adjustment {
-	others := mergeAdjustments(s.shareOffsets, negateAdjustments(s.firstOffsets))
+// adjustmentsByPrimary returns what the first payer adjusted, with the share of the patient that it did not pay itself, and what users adjusted.
+func (s paymentState) adjustmentsByPrimary(booked []collections.Adjustment) []collections.Adjustment {
+	others := mergeAdjustments(s.shareOffsets, negateAdjustments(s.primaryOffsets))
 	return mergeAdjustments(mergeAdjustments(booked, others), negateAdjustments(s.decided[collections.SecondaryPayer]))
 }
 
-// FirstDecision returns the first payer's decision on an entry as a claim to the second payer states it. A denial by hand without amounts is of the
+// PrimaryDecision returns the first payer's decision on an entry as a claim to the second payer states it. A denial by hand without amounts is of the
 // whole charge.
-func FirstDecision(app core.App, entry *collections.BillingEntry) (d claims.Decision, err error) {
+func PrimaryDecision(app core.App, entry *collections.BillingEntry) (d claims.Decision, err error) {
 	rows, err := collections.PaymentsOf(app, entry.Id)
 	if err != nil {
 		return d, err
 	}
 	is := standingOf(entry.ChargeCents(), rows)
-	d = claims.Decision{PaidCents: is.paid[collections.PrimaryPayer], Adjustments: is.ofFirst(entry.Adjustments()), PayerControl: entry.PayerControlNumber(), Date: entry.DenialDate()}
+	d = claims.Decision{PaidCents: is.paid[collections.PrimaryPayer], Adjustments: is.adjustmentsByPrimary(entry.Adjustments()), PayerControl: entry.PayerControlNumber(), Date: entry.DenialDate()}
 	for _, p := range is.rows {
 		if p.Payer == collections.PrimaryPayer && (p.Kind == collections.PaymentKind || p.Kind == collections.DenialKind) {
 			d.Date, d.Remarks = p.Date, p.Remarks
@@ -255,17 +255,17 @@ func FirstDecision(app core.App, entry *collections.BillingEntry) (d claims.Deci
 
 // Codes of refused claims to the second payer.
 const (
-	NoSecondPayer     = "no_secondary_payer"
-	FirstUndecided    = "primary_undecided"
-	NothingForSecond  = "nothing_left_by_primary"
-	SecondaryAnswered = "secondary_answered"
+	NoSecondaryPayer     = "no_secondary_payer"
+	PrimaryUndecided     = "primary_undecided"
+	NothingLeftByPrimary = "nothing_left_by_primary"
+	SecondaryAnswered    = "secondary_answered"
 )
 
 // CheckSecondary returns why an entry cannot go to the second payer, as a code and in words; "" if it can. isSelected is false for the other lines of a
 // claim, which go along. With usage P, claims that were sent as tests do not count; isResend sends one again that the second payer has not answered.
 func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected, isResend bool, usage string) (code, words string, err error) {
 	if entry.Status() != Paid && entry.Status() != Denied {
-		return FirstUndecided, "The first payer has not decided " + entry.ClaimID() + ".", nil
+		return PrimaryUndecided, "The first payer has not decided " + entry.ClaimID() + ".", nil
 	}
 	if !entry.EvidenceChangedAt().IsZero() {
 		return EvidenceChanged, "The facts no longer support " + entry.ClaimID() + ".", nil
@@ -273,17 +273,17 @@ func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected, i
 	if !isSelected {
 		return "", "", nil
 	}
-	payer, err := secondPayerOf(app, entry)
+	payer, err := secondaryPayerID(app, entry)
 	if err != nil || payer == "" {
-		return NoSecondPayer, "The patient has no second payer beside the payer of the entry.", err
+		return NoSecondaryPayer, "The patient has no second payer beside the payer of the entry.", err
 	}
 	switch entry.SecondaryStatus() {
 	case SecondaryPaid:
 		return SecondaryAnswered, "The second payer has answered.", nil
 	case SecondarySubmitted:
-		sent, err := collections.WasSentToSecond(app, entry.Id, usage)
+		sent, err := collections.WasSentToSecondary(app, entry.Id, usage)
 		if err != nil || sent && !isResend {
-			return WrongSecondary, "The claim was sent to the second payer: send it again with resend.", err
+			return SecondaryAlreadySubmitted, "The claim was sent to the second payer: send it again with resend.", err
 		}
 	}
 	rows, err := collections.PaymentsOf(app, entry.Id)
@@ -291,13 +291,13 @@ func CheckSecondary(app core.App, entry *collections.BillingEntry, isSelected, i
 		return "", "", err
 	}
 	if !leavesToSecond(entry, entry.Status(), standingOf(entry.ChargeCents(), rows)) {
-		return NothingForSecond, "The first payer left nothing to the patient and did not deny the service as not covered.", nil
+		return NothingLeftByPrimary, "The first payer left nothing to the patient and did not deny the service as not covered.", nil
 	}
 	return "", "", nil
 }
 
-// WrongSecondary is the code of a claim that the second payer has.
-const WrongSecondary = "secondary_submitted"
+// SecondaryAlreadySubmitted is the code of a claim that the second payer has.
+const SecondaryAlreadySubmitted = "secondary_submitted"
 
 // BillSecondary records that an entry was sent to the second payer with a file.
 func (e *Engine) BillSecondary(reference string, updatedAt time.Time) Transition {

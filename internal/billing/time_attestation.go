@@ -100,7 +100,7 @@ func (e *Engine) clearAttestWarnings(tx core.App, patientID string, by audit.Act
 		}
 		entry.Set(collections.EntryWarnings, slices.Delete(entry.Warnings(), i, i+1))
 		entry.Set(collections.EntryAttested, true)
-		entry.Set(collections.ColumnUpdatedAt, collections.Instant(now))
+		entry.Set(collections.ColumnUpdatedAt, collections.FormatInstant(now))
 		if err := tx.Save(entry); err != nil {
 			return fmt.Errorf("store billing entry: %w", err)
 		}

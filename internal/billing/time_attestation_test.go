@@ -64,7 +64,7 @@ func TestAttest(t *testing.T) {
 	d.want("none", attest(99999, mine), "not_found")
 	d.want("mine", attest(numbers[0], mine), "")
 	d.want("again", attest(numbers[0], manager), "")
-	if x := d.time(numbers[0]); x.AttestedBy() != d.nurse.Email() || !x.AttestedAt().Equal(at("2026-01-21 09:00")) || x.ToAttest() {
+	if x := d.time(numbers[0]); x.AttestedBy() != d.nurse.Email() || !x.AttestedAt().Equal(at("2026-01-21 09:00")) || x.NeedsAttestation() {
 		t.Errorf("attested by %s at %v", x.AttestedBy(), x.AttestedAt())
 	}
 	// the first stretch supports both entries, the second only the next twenty minutes
@@ -118,15 +118,15 @@ func TestAttestationRefusals(t *testing.T) {
 	patient := d.patient(escalated("2026-01-15 11:00", 10))
 	entry := d.time(d.times(patient)[0])
 	d.want("an escalation's", attest(entry, collections.ByVideo), "")
-	if x := d.time(entry.Number()); x.Contact() != collections.ByVideo || x.ToAttest() {
-		t.Errorf("by %q, to attest %v", x.Contact(), x.ToAttest())
+	if x := d.time(entry.Number()); x.Contact() != collections.ByVideo || x.NeedsAttestation() {
+		t.Errorf("by %q, to attest %v", x.Contact(), x.NeedsAttestation())
 	}
 	for what, body := range map[string]billing.TimeBody{"notes": {Notes: validate.Of("Asked about salt")}, "length": {Seconds: validate.Of(int64(900))}} {
 		if _, err := d.e.UpdateTime(d.app, entry.Number(), d.nurse.Id, body, d.by, at(now)); err != nil {
 			t.Fatal(err)
 		}
-		if x := d.time(entry.Number()); x.ToAttest() != (what == "length") {
-			t.Errorf("after a change of %s it waits for attestation: %v", what, x.ToAttest())
+		if x := d.time(entry.Number()); x.NeedsAttestation() != (what == "length") {
+			t.Errorf("after a change of %s it waits for attestation: %v", what, x.NeedsAttestation())
 		}
 		d.want("again", attest(entry, ""), "")
 	}

@@ -17,7 +17,7 @@ type TimeEvidence struct {
 }
 
 // billTime bills the interactive time of a month for patients, in the transaction.
-func (e *Engine) billTime(tx core.App, t tariff, ids []string, month Span, lenient bool, now time.Time) ([]CreatedEntry, error) {
+func (e *Engine) billTime(tx core.App, t priceList, ids []string, month Span, lenient bool, now time.Time) ([]CreatedEntry, error) {
 	due, _, err := e.planTimeFor(tx, ids, month, lenient, now)
 	if err != nil {
 		return nil, err

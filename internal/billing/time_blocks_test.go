@@ -82,7 +82,7 @@ func TestMoreTimeAddsUnits(t *testing.T) {
 	more := func(id int, start string, minutes int) {
 		d.exec(`INSERT INTO time_entries (id, patient, user, category, source, started_at, ended_at, duration_seconds, notes)
 			VALUES ({:id}, {:p}, {:u}, 'interactive', 'manual', {:at}, {:at}, {:s}, 'sealed')`,
-			dbx.Params{"id": fmt.Sprintf("%015d", id), "p": patient, "u": d.nurse.Id, "at": collections.Instant(at(start)), "s": minutes * 60})
+			dbx.Params{"id": fmt.Sprintf("%015d", id), "p": patient, "u": d.nurse.Id, "at": collections.FormatInstant(at(start)), "s": minutes * 60})
 	}
 	billed := func() (n int) {
 		if err := d.app.DB().NewQuery("SELECT COUNT(*) FROM time_entries WHERE billing_entry != ''").Row(&n); err != nil {
@@ -156,7 +156,7 @@ func TestManualTimeEntries(t *testing.T) {
 	d.run(billing.TimeJob, "2026-02-03 09:00")
 	d.exec(`INSERT INTO time_entries (id, patient, user, category, source, started_at, ended_at, duration_seconds, notes)
 		VALUES ('000000000900009', {:p}, {:u}, 'interactive', 'manual', {:at}, {:at}, 600, 'sealed')`,
-		dbx.Params{"p": ten, "u": d.nurse.Id, "at": collections.Instant(at("2026-01-20 09:00"))})
+		dbx.Params{"p": ten, "u": d.nurse.Id, "at": collections.FormatInstant(at("2026-01-20 09:00"))})
 	d.want("twenty after ten were billed", skips(d.run(billing.TimeJob, "2026-02-04 09:00"), ten), "")
 	d.want("it became", d.entries(ten), "99457 2026-01-20 1")
 }

@@ -267,7 +267,7 @@ func (d TimeDraft) applyTo(entry *collections.TimeEntry) {
 
 // attestedFields are the fields that an attestation covers.
 func attestedFields(entry *collections.TimeEntry) [4]string {
-	return [4]string{entry.Category(), entry.Contact(), collections.Instant(entry.StartedAt()), collections.Instant(entry.EndedAt())}
+	return [4]string{entry.Category(), entry.Contact(), collections.FormatInstant(entry.StartedAt()), collections.FormatInstant(entry.EndedAt())}
 }
 
 // UpdateTime changes a finished entry that is not billed; userID "" means any user's.
@@ -347,7 +347,7 @@ func (e *Engine) StopOverdueTimers(app core.App, now time.Time) (stopped int, er
 
 func timeAudit(event audit.Event, entry *collections.TimeEntry, by audit.Actor) audit.Entry {
 	changes := audit.Changes{
-		"category": {New: entry.Category()}, "duration_seconds": {New: entry.Seconds()}, "started_at": {New: collections.Instant(entry.StartedAt())},
+		"category": {New: entry.Category()}, "duration_seconds": {New: entry.Seconds()}, "started_at": {New: collections.FormatInstant(entry.StartedAt())},
 		"contact_method": {New: entry.Contact()},
 	}
 	if left := entry.OverlapSeconds(); left > 0 {

@@ -140,7 +140,7 @@ func TestOverlappingTime(t *testing.T) {
 	d.want("another person's of the patient", refused(err), billing.OverlapTime)
 
 	gone, archived := d.patient(), d.patient(func(c *oracleCase) { c.archived = at("2026-01-10 12:00") })
-	d.exec("UPDATE patients SET deleted_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.Instant(at("2026-01-10 12:00")), "p": gone})
+	d.exec("UPDATE patients SET deleted_at = {:at} WHERE id = {:p}", dbx.Params{"at": collections.FormatInstant(at("2026-01-10 12:00")), "p": gone})
 	for _, nobody := range []string{gone, collections.NewUUID()} {
 		_, err := d.log(d.nurse, callFor(nobody, "2026-01-15 14:00"), now)
 		d.want("unknown", refused(err), "not_found")

@@ -33,7 +33,7 @@ func (e *Engine) ruleNameOf(month Span, payers string) string {
 func (e *Engine) timeRule(rule string) collections.TimeRule {
 	r := collections.TimeRule{Care: rule == WithCareManagement}
 	if e.LiveContactFrom != "" {
-		r.LiveFrom = collections.Instant(collections.ParseDay(e.LiveContactFrom, e.Zone))
+		r.LiveFrom = collections.FormatInstant(collections.ParseDay(e.LiveContactFrom, e.Zone))
 	}
 	return r
 }
@@ -67,7 +67,7 @@ func (e *Engine) IsLiveContact(entry *collections.TimeEntry) bool {
 		return true
 	}
 	from := e.timeRule(InteractiveOnly).LiveFrom
-	return from == "" || collections.Instant(entry.StartedAt()) < from
+	return from == "" || collections.FormatInstant(entry.StartedAt()) < from
 }
 
 // maxLoggedTime exceeds any time entry: time that began earlier does not reach into a month.
@@ -75,8 +75,8 @@ const maxLoggedTime = 24 * time.Hour
 
 // monthWithLead returns the bounds of a month and the time that may reach into it, in stored form.
 func (e *Engine) monthWithLead(month Span) (from, to string) {
-	start, end := e.Bounds(month)
-	return collections.Instant(start.Add(-maxLoggedTime)), collections.Instant(end)
+	start, end := e.TimeRange(month)
+	return collections.FormatInstant(start.Add(-maxLoggedTime)), collections.FormatInstant(end)
 }
 
 // ruleOfEvidence returns the rule under which an entry was made: the current one of its payer for a manual entry before

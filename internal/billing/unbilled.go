@@ -43,7 +43,7 @@ type UnbilledFilter struct {
 // voided or billed another way are not unbilled.
 func (e *Engine) Unbilled(app core.App, f UnbilledFilter, now time.Time) (list []Unbilled, err error) {
 	u := &unbilledSearch{Engine: e, app: app, filter: f, today: e.Day(now), list: []Unbilled{}}
-	if u.tariff, err = e.loadTariff(app); err != nil {
+	if u.tariff, err = e.loadPriceList(app); err != nil {
 		return nil, err
 	}
 	u.span = Span{max(f.From, "1900-01-01"), AddDays(u.today, -1)}
@@ -83,7 +83,7 @@ type unbilledSearch struct {
 	filter UnbilledFilter
 	span   Span
 	today  string
-	tariff tariff
+	tariff priceList
 	list   []Unbilled
 }
 

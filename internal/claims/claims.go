@@ -45,7 +45,7 @@ type Claim struct {
 	Status                      string // state of the entry
 	Practice                    Practice
 	Submitter                   Submitter
-	Payer, SecondPayer          collections.Payer // the zero value for self-pay, and for no secondary payer
+	Payer, SecondaryPayer       collections.Payer // the zero value for self-pay, and for no secondary payer
 	Coverage                    phi.Coverage
 	Patient                     phi.Demographics
 	Gender                      string
@@ -70,7 +70,7 @@ type Claim struct {
 	NeedsReopening bool
 	Unreadable     bool // part of the patient's record cannot be decrypted
 
-	First *Decision // of the first payer, on a claim to the second; nil on a claim to the first
+	PrimaryDecision *Decision // of the first payer, on a claim to the second; nil on a claim to the first
 }
 
 // Decision is the first payer's decision on a line, which a claim to the second payer states: loops 2320 and 2430.
@@ -119,11 +119,11 @@ func (c Claim) insurances() (destination insurance, other *insurance) {
 	if s == nil || s.Payer == 0 {
 		return first, nil
 	}
-	second := insurance{*s, c.SecondPayer, collections.SecondarySequence, ""}
-	if c.SecondPayer.IsMedicare() {
+	second := insurance{*s, c.SecondaryPayer, collections.SecondarySequence, ""}
+	if c.SecondaryPayer.IsMedicare() {
 		second.insuranceType = s.MedicareSecondaryType
 	}
-	if c.First != nil {
+	if c.PrimaryDecision != nil {
 		return second, &first
 	}
 	return first, &second

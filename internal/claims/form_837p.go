@@ -61,12 +61,13 @@ func Build837P(control, frequency, payerControl string, lines []FormLine) x12.Cl
 	return form
 }
 
-// otherPayer returns the insurance that the claim does not go to; on a claim to the second payer with the first payer's decision: what it paid for all
-// lines. Its adjustments are on the lines. Source: ASC X12N 005010X222A1 (837P), 2320 and 2330B.
+// otherPayer returns the insurance to which the claim is not sent. On a claim to the secondary
+// payer it has what the primary payer paid for all lines; its adjustments are on the lines. Source:
+// ASC X12N 005010X222A1 (837P), 2320 and 2330B.
 func otherPayer(other insurance, lines []FormLine) x12.OtherPayer {
 	o := x12.OtherPayer{Coverage: coverage(other, lines[0].Claim), Relationship: relationship(other.Relationship)}
 	for _, l := range lines {
-		d := l.First
+		d := l.PrimaryDecision
 		if d == nil {
 			continue
 		}
@@ -83,11 +84,11 @@ func otherPayer(other insurance, lines []FormLine) x12.OtherPayer {
 
 // lineDecisions returns the first payer's decision on a line of a claim to the second payer. Source: ASC X12N 005010X222A1 (837P), 2430.
 func lineDecisions(c Claim) []x12.LineDecision {
-	if c.First == nil {
+	if c.PrimaryDecision == nil {
 		return nil
 	}
-	d := x12.LineDecision{PayerID: c.Payer.EDI, Paid: x12.Cents(c.First.PaidCents), Units: c.Units, DecidedOn: c.First.Date}
-	for _, a := range c.First.Adjustments {
+	d := x12.LineDecision{PayerID: c.Payer.EDI, Paid: x12.Cents(c.PrimaryDecision.PaidCents), Units: c.Units, DecidedOn: c.PrimaryDecision.Date}
+	for _, a := range c.PrimaryDecision.Adjustments {
 		if a.Group == patientGroup {
 			d.Remaining += x12.Cents(a.AmountCents)
 		}

@@ -168,15 +168,16 @@ func (d Loader) newClaim(app core.App, g *references, entry *collections.Billing
 		return c, err
 	}
 	if second := c.Coverage.Secondary; second != nil && second.Payer != 0 {
-		c.SecondPayer = g.payers[collections.NumberID(second.Payer)]
+		c.SecondaryPayer = g.payers[collections.NumberID(second.Payer)]
 	}
 	c.Patient, c.Gender = p.Demographics(), p.Gender()
 	c.Referring, err = p.ReferringProvider()
 	return c, err
 }
 
-// firstBilledDay returns the first day with data that a device entry bills, or the day of the first of its minutes; else, as for 99453, its date of
-// service. An entry made by hand has no evidence before its review: the facts of its period count. Source: docs/decisions/billing.md, "Orders, plans
+// firstBilledDay returns the first day with data of a device entry, or the day of the first minutes
+// of a time entry; else, as for 99453, the date of service. A manual entry has no evidence before
+// its review, so the facts of its period count. Source: docs/decisions/billing.md, "Orders, plans
 // and visits".
 func (d Loader) firstBilledDay(app core.App, g *references, entry *collections.BillingEntry) (string, error) {
 	var evidence struct {
@@ -194,7 +195,7 @@ func (d Loader) firstBilledDay(app core.App, g *references, entry *collections.B
 	case category != "":
 		from, until := collections.ParseDay(entry.PeriodStart(), zone), collections.ParseDay(entry.PeriodEnd(), zone).AddDate(0, 0, 1)
 		var err error
-		if started, err = collections.FirstTime(app, entry.PatientID(), category, collections.Instant(from), collections.Instant(until)); err != nil {
+		if started, err = collections.FirstTime(app, entry.PatientID(), category, collections.FormatInstant(from), collections.FormatInstant(until)); err != nil {
 			return "", err
 		}
 	}

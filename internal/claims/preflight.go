@@ -15,20 +15,20 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// Finding is a reason for which a payer rejects a claim, or a warning.
-type Finding struct {
+// Issue is a reason for which a payer rejects a claim, or a warning.
+type Issue struct {
 	Code    string `json:"code"`
 	Field   string `json:"field"` // where to correct it
 	Message string `json:"message"`
 }
 
-// Findings are the results of a preflight.
-type Findings struct {
-	Errors, Warnings []Finding
+// PreflightResult are the results of a preflight.
+type PreflightResult struct {
+	Errors, Warnings []Issue
 }
 
 // OK reports that the claim can be sent.
-func (f Findings) OK() bool { return len(f.Errors) == 0 }
+func (f PreflightResult) OK() bool { return len(f.Errors) == 0 }
 
 // The codes of findings.
 const (
@@ -65,7 +65,7 @@ const (
 	InvalidDates         = "invalid_dates"
 	MissingSecondaryType = "missing_medicare_secondary_type"
 	MissingOriginalClaim = "missing_original_claim"
-	UnbalancedFirst      = "primary_unbalanced"
+	UnbalancedPrimary    = "primary_unbalanced"
 	Unreadable           = "record_unreadable"
 )
 
@@ -86,31 +86,31 @@ var (
 
 // preflightCheck collects findings.
 type preflightCheck struct {
-	Findings
+	PreflightResult
 	claim Claim
 }
 
 func (pc *preflightCheck) addError(when bool, code, field, message string) {
 	if when {
-		pc.Errors = append(pc.Errors, Finding{code, field, message})
+		pc.Errors = append(pc.Errors, Issue{code, field, message})
 	}
 }
 
 func (pc *preflightCheck) addWarning(when bool, code, field, message string) {
 	if when {
-		pc.Warnings = append(pc.Warnings, Finding{code, field, message})
+		pc.Warnings = append(pc.Warnings, Issue{code, field, message})
 	}
 }
 
 // Preflight returns every reason for which a payer rejects a claim, as of a practice day. A self-pay claim has no payer errors. Source: ASC X12N
 // 005010X222A1 (837P) for required data; docs/decisions/claims.md, "Preflight".
-func Preflight(c Claim, today string) Findings {
-	k := &preflightCheck{claim: c, Findings: Findings{Errors: []Finding{}, Warnings: []Finding{}}}
+func Preflight(c Claim, today string) PreflightResult {
+	k := &preflightCheck{claim: c, PreflightResult: PreflightResult{Errors: []Issue{}, Warnings: []Issue{}}}
 	k.addError(c.Unreadable, Unreadable, "patient", "Part of the patient's record cannot be decrypted.")
 	k.addWarning(!c.Ordered, MissingOrder, "orders", "No order of monitoring is on record on or before the first billed day.")
 	if c.SelfPay() {
 		k.addWarning(true, SelfPay, "insurance.payer_id", "No payer: the patient pays, and no claim is sent.")
-		return k.Findings
+		return k.PreflightResult
 	}
 	k.checkPractice()
 	k.checkProvider()
@@ -119,7 +119,7 @@ func Preflight(c Claim, today string) Findings {
 	k.checkPatient()
 	k.checkServiceLine(today)
 	k.checkRepresentable(today)
-	return k.Findings
+	return k.PreflightResult
 }
 
 // checkPractice checks loops 1000A, 1000B and 2010AA.
@@ -194,12 +194,12 @@ func (pc *preflightCheck) checkPayer() {
 	pc.addError(member != "" && (!memberPattern.MatchString(member) || len(member) > maxMember), InvalidMember, "insurance.member_id", "The member id has a character that a claim cannot carry.")
 	second := pc.claim.Coverage.Secondary
 	if second == nil || second.Payer == 0 {
-		pc.addError(pc.claim.First != nil, MissingPayer, "insurance.secondary.payer_id", "The patient has no second insurance.")
+		pc.addError(pc.claim.PrimaryDecision != nil, MissingPayer, "insurance.secondary.payer_id", "The patient has no second insurance.")
 		return
 	}
-	pc.addError(pc.claim.SecondPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is missing.")
-	pc.addError(pc.claim.SecondPayer.Filing == "", MissingFilingCode, "insurance.secondary.payer_id", "The second payer's claim filing code is missing.")
-	pc.addError(pc.claim.SecondPayer.IsMedicare() && second.MedicareSecondaryType == "", MissingSecondaryType, "insurance.secondary.medicare_secondary_type",
+	pc.addError(pc.claim.SecondaryPayer.EDI == "", MissingPayer, "insurance.secondary.payer_id", "The second payer's id at the clearinghouse is missing.")
+	pc.addError(pc.claim.SecondaryPayer.Filing == "", MissingFilingCode, "insurance.secondary.payer_id", "The second payer's claim filing code is missing.")
+	pc.addError(pc.claim.SecondaryPayer.IsMedicare() && second.MedicareSecondaryType == "", MissingSecondaryType, "insurance.secondary.medicare_secondary_type",
 		"Medicare is not the first payer: the reason (SBR05) is missing.")
 	pc.addError(second.MemberID == "", MissingMember, "insurance.secondary.member_id", "The member id of the second insurance is missing.")
 	if second.Relationship != "" && second.Relationship != "self" {
@@ -264,7 +264,7 @@ func (pc *preflightCheck) checkServiceLine(today string) {
 	pc.addError(c.Patient.DateOfBirth > c.From, InvalidDates, "date_of_birth", "The service is before the patient's birth.")
 	pc.addError(c.NeedsReopening, ReopeningRequired, "insurance.payer_id", "The claim is paid, and its payer takes no replacement: request a reopening from the payer.")
 	pc.addError(c.Frequency != Original && c.PayerControl == "", MissingOriginalClaim, "payer_control_number", "A replacement or void needs the payer's number of the claim: give payer_control_number with resubmit/ or request-void/, or resubmit with new_claim.")
-	pc.addError(c.First != nil && c.First.balanceCents(c.ChargeCents) != 0, UnbalancedFirst, "adjustments",
+	pc.addError(c.PrimaryDecision != nil && c.PrimaryDecision.balanceCents(c.ChargeCents) != 0, UnbalancedPrimary, "adjustments",
 		"What the first payer paid and adjusted is not the charge: the second payer would refuse the claim.")
 	pc.addWarning(isPastTimelyFiling(c.Through, today), TimelyFiling, "service_date", "More than a year after the service: Medicare refuses it, other payers may earlier.")
 }
@@ -290,7 +290,7 @@ func isPastTimelyFiling(service, today string) bool {
 // FirstClaimCheck is the preflight result of a patient's first claim, limited to what the patient's record can correct.
 type FirstClaimCheck struct {
 	Patient string
-	Findings
+	PreflightResult
 	// SelfPay means that there is no payer, SelfPayConfirmed that a user confirmed it.
 	SelfPay, SelfPayConfirmed bool
 }
@@ -324,7 +324,7 @@ const oneDollarCents = 100
 
 // checkFirstClaim checks a patient without a payer as any payer would, so that nothing else is needed when a payer is added.
 func checkFirstClaim(claim Claim, day string) FirstClaimCheck {
-	p := FirstClaimCheck{Patient: claim.PatientID, Findings: Preflight(claim, day), SelfPay: claim.SelfPay(), SelfPayConfirmed: claim.SelfPay() && claim.Coverage.SelfPay}
+	p := FirstClaimCheck{Patient: claim.PatientID, PreflightResult: Preflight(claim, day), SelfPay: claim.SelfPay(), SelfPayConfirmed: claim.SelfPay() && claim.Coverage.SelfPay}
 	if !p.SelfPay {
 		return p
 	}

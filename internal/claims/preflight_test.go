@@ -32,7 +32,7 @@ func whole() claims.Claim {
 	}
 }
 
-func codes(list []claims.Finding) (codes []string) {
+func codes(list []claims.Issue) (codes []string) {
 	for _, f := range list {
 		codes = append(codes, f.Code+" "+f.Field)
 	}
@@ -117,7 +117,7 @@ func TestPreflight(t *testing.T) {
 		},
 		"a second payer's non-Latin name": {
 			func(c *claims.Claim) {
-				c.SecondPayer = collections.Payer{ID: "000000000000002", Name: "Бета", EDI: "1", Filing: "CI"}
+				c.SecondaryPayer = collections.Payer{ID: "000000000000002", Name: "Бета", EDI: "1", Filing: "CI"}
 				c.Coverage.Secondary = &phi.Coverage{Payer: 2, MemberID: "X1"}
 			},
 			[]string{"not_representable insurance.secondary.payer_id"},

@@ -41,13 +41,13 @@ func (pc *preflightCheck) checkRepresentable(today string) {
 }
 
 // UnrepresentableFields returns the values of a claim that a file cannot carry, each once, under the field that corrects it.
-func UnrepresentableFields(wrong x12.FieldErrors, c Claim) (found []Finding) {
+func UnrepresentableFields(wrong x12.FieldErrors, c Claim) (found []Issue) {
 	for _, w := range wrong {
-		if c.First != nil {
+		if c.PrimaryDecision != nil {
 			w.Field = swapPayers(w.Field)
 		}
-		f := Finding{NotRepresentable, fieldLocation(w.Field, c.HasOtherSubscriber()), "An 837P cannot carry it: it " + w.Reason + "."}
-		if !slices.ContainsFunc(found, func(g Finding) bool { return g.Field == f.Field }) {
+		f := Issue{NotRepresentable, fieldLocation(w.Field, c.HasOtherSubscriber()), "An 837P cannot carry it: it " + w.Reason + "."}
+		if !slices.ContainsFunc(found, func(g Issue) bool { return g.Field == f.Field }) {
 			found = append(found, f)
 		}
 	}

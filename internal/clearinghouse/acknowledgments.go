@@ -30,7 +30,8 @@ func (ir *importRun) import999(s x12.ImplementationAck) error {
 	return ir.setBatchResult("AK1", s.Group, refused, s.Code == "P", rejection999(s, codes))
 }
 
-// locateErrors finds the claims of errors that name none in the file that was sent; without the file they stay errors of no known claim.
+// locateErrors looks up the claims of errors that name none in the file that was sent. Without the
+// file such errors have no known claim.
 func (ir *importRun) locateErrors(s x12.ImplementationAck) {
 	var sent []x12.Interchange
 	for _, set := range s.Sets {
@@ -110,7 +111,7 @@ func (ir *importRun) rejectLine(l collections.ClaimLine, why rejection) error {
 		return fmt.Errorf("line %s: %w", l.Line, err)
 	}
 	if l.IsSecondary() {
-		if newest, err := collections.NewestSecondClaim(ir.app, l.EntryID); err != nil || newest != l.Claim {
+		if newest, err := collections.NewestSecondaryClaim(ir.app, l.EntryID); err != nil || newest != l.Claim {
 			return err
 		}
 		_, err = ir.Billing.ApplyTransition(ir.app, l.EntryID, ir.Billing.RejectSecondary(why.stored(ir.now)), ir.by, ir.now)

@@ -20,10 +20,10 @@ import (
 // MaxLines is how many entries one batch contains at most.
 const MaxLines = 1000
 
-// Refusal is the errors of one line of a batch.
-type Refusal struct {
-	EntryID string           `json:"entry_id"`
-	Errors  []claims.Finding `json:"errors"`
+// LineErrors is the errors of one line of a batch.
+type LineErrors struct {
+	EntryID string         `json:"entry_id"`
+	Errors  []claims.Issue `json:"errors"`
 }
 
 // Findings of batches, besides those of preflight.
@@ -32,9 +32,9 @@ const (
 	NotForEDI  = claims.SelfPay
 )
 
-// SendBatch creates a batch of entries: reviewed ones, which become submitted, and submitted ones or requested voids that are in no batch since.
-// It is all or nothing: an error in any line is an invalid_state fault with the errors of each line. Source: docs/decisions/claims.md,
-// "Batches".
+// SendBatch creates a batch of reviewed entries, which become submitted, and of submitted entries
+// and requested voids that are in no batch yet. It is all or nothing: an error in any line is an
+// invalid_state fault with the errors of each line. Source: docs/decisions/claims.md, "Batches".
 func (h Engine) SendBatch(app core.App, entryIDs []string, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
 	head, _, err := collections.AuditHead(app) // before anything else is read
 	if err != nil {
@@ -140,7 +140,7 @@ type batchLine struct {
 
 // needsSubmission reports whether the batch submits a line; other lines are sent in their current state.
 func (l batchLine) needsSubmission() bool {
-	return l.First == nil && (l.entry.Status() == billing.Reviewed || l.isResend && l.Frequency != claims.VoidOfClaim)
+	return l.PrimaryDecision == nil && (l.entry.Status() == billing.Reviewed || l.isResend && l.Frequency != claims.VoidOfClaim)
 }
 
 // batchPlan is the claims of a batch, all to the first payers or all to the second.
@@ -201,7 +201,7 @@ func (h Engine) store(tx core.App, p batchPlan, number int64, file []byte, by au
 
 // precheckLines recounts the entries to submit, before the transaction. An error in any line rejects the batch.
 func (h Engine) precheckLines(app core.App, p batchPlan, number int64, now time.Time) (list []billing.PrecheckedSubmission, err error) {
-	var refusals []Refusal
+	var refusals []LineErrors
 	for _, c := range p.claims {
 		for i, l := range c.lines {
 			if !l.needsSubmission() {
@@ -209,13 +209,13 @@ func (h Engine) precheckLines(app core.App, p batchPlan, number int64, now time.
 			}
 			c.lines[i].isSubmitted = true
 			decided, err := h.Billing.PrecheckSubmission(app, l.entry, l.Frequency, fmt.Sprintf("%09d", number), now)
-			if refusals, err = addRefusal(refusals, l.EntryID, err); err != nil {
+			if refusals, err = addLineErrors(refusals, l.EntryID, err); err != nil {
 				return nil, err
 			}
 			list = append(list, decided)
 		}
 	}
-	return list, refuseBatch(refusals)
+	return list, lineErrorsFault(refusals)
 }
 
 // submit applies the prechecked submissions in the transaction, and checks that the other lines are unchanged since planning.
@@ -227,9 +227,9 @@ func (h Engine) submit(tx core.App, p batchPlan, decided []billing.PrecheckedSub
 	if err != nil {
 		return err
 	}
-	var refusals []Refusal
+	var refusals []LineErrors
 	for _, d := range decided {
-		if refusals, err = addRefusal(refusals, d.EntryID(), refused[d.EntryID()]); err != nil {
+		if refusals, err = addLineErrors(refusals, d.EntryID(), refused[d.EntryID()]); err != nil {
 			return err
 		}
 	}
@@ -243,37 +243,37 @@ func (h Engine) submit(tx core.App, p batchPlan, decided []billing.PrecheckedSub
 				return err
 			}
 			if stored.Status() != l.entry.Status() || stored.BatchID() != l.entry.BatchID() {
-				refusals = append(refusals, Refusal{l.EntryID, []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry was changed by another request."}}})
+				refusals = append(refusals, LineErrors{l.EntryID, []claims.Issue{{Code: WrongState, Field: "lifecycle_status", Message: "The entry was changed by another request."}}})
 			}
 		}
 	}
-	return refuseBatch(refusals)
+	return lineErrorsFault(refusals)
 }
 
-// addRefusal adds the reasons of a refused transition; it returns other errors.
-func addRefusal(list []Refusal, entryID string, err error) ([]Refusal, error) {
+// addLineErrors adds the reasons of a refused transition; it returns other errors.
+func addLineErrors(list []LineErrors, entryID string, err error) ([]LineErrors, error) {
 	if refused, ok := errors.AsType[*fault.Error](err); ok && refused.Kind != fault.Internal {
-		return append(list, Refusal{entryID, refusalFindings(refused)}), nil
+		return append(list, LineErrors{entryID, issuesOfFault(refused)}), nil
 	}
 	return list, err
 }
 
-// refuseBatch returns the fault of a batch with refused lines; nil if there are none.
-func refuseBatch(refusals []Refusal) error {
+// lineErrorsFault returns the fault of a batch with refused lines; nil if there are none.
+func lineErrorsFault(refusals []LineErrors) error {
 	if len(refusals) == 0 {
 		return nil
 	}
 	return fault.State("invalid_state", "The facts do not support some of these lines.").With("warnings", []string{billing.PreflightErrors}).With("lines", refusals)
 }
 
-// refusalFindings returns the reasons of a refused transition.
-func refusalFindings(refused *fault.Error) (list []claims.Finding) {
+// issuesOfFault returns the reasons of a refused transition.
+func issuesOfFault(refused *fault.Error) (list []claims.Issue) {
 	reasons, _ := refused.Extra["warnings"].([]string)
 	for _, reason := range reasons {
-		list = append(list, claims.Finding{Code: reason, Field: "facts", Message: refused.Detail})
+		list = append(list, claims.Issue{Code: reason, Field: "facts", Message: refused.Detail})
 	}
 	if len(list) == 0 {
-		list = []claims.Finding{{Code: refused.Code, Field: "facts", Message: refused.Detail}}
+		list = []claims.Issue{{Code: refused.Code, Field: "facts", Message: refused.Detail}}
 	}
 	return list
 }
@@ -284,13 +284,13 @@ func (p batchPlan) unrepresentableFault(err error) error {
 	if !errors.As(err, &invalid) {
 		return err
 	}
-	var refusals []Refusal
+	var refusals []LineErrors
 	for _, c := range p.claims {
 		ofClaim := slices.DeleteFunc(slices.Clone(invalid), func(w x12.FieldError) bool { return w.Claim != c.control && w.Claim != "" })
 		found := claims.UnrepresentableFields(ofClaim, c.lines[0].Claim)
 		for _, l := range c.lines {
 			if len(found) > 0 && !l.isCarried { // carried lines were not selected
-				refusals = append(refusals, Refusal{l.EntryID, found})
+				refusals = append(refusals, LineErrors{l.EntryID, found})
 			}
 		}
 	}

@@ -22,7 +22,7 @@ type planner struct {
 	chains   *claimChains
 	groups   map[string]*batchClaim
 	plan     batchPlan
-	refusals []Refusal
+	refusals []LineErrors
 	isResend bool // of claims to the second payer without an answer
 }
 
@@ -48,7 +48,7 @@ func (h Engine) plan(app core.App, ids []string, entries []*collections.BillingE
 	}
 	for _, id := range ids {
 		if !found[id] {
-			p.refuse(id, claims.Finding{Code: "not_found", Field: "entry_ids", Message: "There is no such entry."})
+			p.addErrors(id, claims.Issue{Code: "not_found", Field: "entry_ids", Message: "There is no such entry."})
 		}
 	}
 	if len(p.refusals) == 0 {
@@ -62,17 +62,17 @@ func (h Engine) plan(app core.App, ids []string, entries []*collections.BillingE
 		}
 	}
 	if len(p.refusals) > 0 {
-		return batchPlan{}, fault.State("invalid_state", "A payer would refuse some of these lines.").With("warnings", []string{billing.PreflightErrors}).With("lines", p.refusals)
+		return batchPlan{}, fault.State("invalid_state", "A payer would reject some of these lines.").With("warnings", []string{billing.PreflightErrors}).With("lines", p.refusals)
 	}
 	return p.plan, nil
 }
 
-func (p *planner) refuse(entryID string, found ...claims.Finding) {
-	if i := slices.IndexFunc(p.refusals, func(r Refusal) bool { return r.EntryID == entryID }); i >= 0 {
+func (p *planner) addErrors(entryID string, found ...claims.Issue) {
+	if i := slices.IndexFunc(p.refusals, func(r LineErrors) bool { return r.EntryID == entryID }); i >= 0 {
 		p.refusals[i].Errors = append(p.refusals[i].Errors, found...)
 		return
 	}
-	p.refusals = append(p.refusals, Refusal{entryID, found})
+	p.refusals = append(p.refusals, LineErrors{entryID, found})
 }
 
 // add adds a line to its claim. batches are those in which it was sent as a test.
@@ -83,7 +83,7 @@ func (p *planner) add(entry *collections.BillingEntry, c claims.Claim, batches [
 		c.Frequency = claims.Original // the payer never received a test
 	}
 	if problems := p.lineErrors(entry, c, tested, testOnly); len(problems) > 0 {
-		p.refuse(entry.Id, problems...)
+		p.addErrors(entry.Id, problems...)
 		return
 	}
 	key := strings.Join([]string{c.PatientID, c.Payer.ID, c.Provider.ID, entry.PeriodStart(), entry.PeriodEnd()}, "|")
@@ -103,25 +103,25 @@ func (p *planner) add(entry *collections.BillingEntry, c claims.Claim, batches [
 }
 
 // lineErrors returns the errors that keep an entry out of a batch.
-func (p *planner) lineErrors(entry *collections.BillingEntry, c claims.Claim, tested, testOnly bool) []claims.Finding {
+func (p *planner) lineErrors(entry *collections.BillingEntry, c claims.Claim, tested, testOnly bool) []claims.Issue {
 	resendable := entry.Status() == billing.Submitted || entry.Status() == billing.VoidRequested || entry.Status() == billing.RefundDue && c.Frequency == claims.VoidOfClaim
 	if entry.Status() != billing.Reviewed && (!resendable || entry.BatchID() != "" && !tested) {
-		return []claims.Finding{{Code: WrongState, Field: "lifecycle_status", Message: "The entry is " + strings.ReplaceAll(entry.Status(), "_", " ") + ": it was sent already or is not reviewed."}}
+		return []claims.Issue{{Code: WrongState, Field: "lifecycle_status", Message: "The entry is " + strings.ReplaceAll(entry.Status(), "_", " ") + ": it was sent already or is not reviewed."}}
 	}
 	if testOnly && c.Frequency == claims.VoidOfClaim {
-		return []claims.Finding{{Code: claims.TestUsage, Field: "lifecycle_status", Message: "It was only sent as a test: the payer has no claim to void."}}
+		return []claims.Issue{{Code: claims.TestUsage, Field: "lifecycle_status", Message: "It was only sent as a test: the payer has no claim to void."}}
 	}
 	if c.Frequency == claims.VoidOfClaim && !c.SelfPay() && !c.Payer.TakesReplacements() {
-		return []claims.Finding{{Code: billing.ReopeningRequired, Field: "payer.corrected_claims", Message: "The payer takes no void by file: request a reopening from the payer, and record its answer with void/ or refund/."}}
+		return []claims.Issue{{Code: billing.ReopeningRequired, Field: "payer.corrected_claims", Message: "The payer takes no void by file: request a reopening from the payer, and record its answer with void/ or refund/."}}
 	}
 	if !entry.EvidenceChangedAt().IsZero() && c.Frequency != claims.VoidOfClaim {
-		return []claims.Finding{{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "The facts no longer support it."}}
+		return []claims.Issue{{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "The facts no longer support it."}}
 	}
 	if c.SelfPay() {
-		return []claims.Finding{{Code: NotForEDI, Field: "insurance.payer_id", Message: "The patient pays: no claim is sent."}}
+		return []claims.Issue{{Code: NotForEDI, Field: "insurance.payer_id", Message: "The patient pays: no claim is sent."}}
 	}
 	if c.Submitter.ID == "" {
-		return []claims.Finding{{Code: claims.MissingSubmitter, Field: "VIGIL_CLAIMS_SUBMITTER_ID", Message: "The submitter's id is not set."}}
+		return []claims.Issue{{Code: claims.MissingSubmitter, Field: "VIGIL_CLAIMS_SUBMITTER_ID", Message: "The submitter's id is not set."}}
 	}
 	return claims.Preflight(c, p.today).Errors
 }
@@ -177,21 +177,21 @@ func (p *planner) addCarriedLines(c *batchClaim) error {
 func (p *planner) checkCarriedLine(c *batchClaim, l batchLine) {
 	problems := claims.Preflight(l.Claim, p.today).Errors
 	if !l.entry.EvidenceChangedAt().IsZero() {
-		problems = append(problems, claims.Finding{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "The facts no longer support it."})
+		problems = append(problems, claims.Issue{Code: billing.EvidenceChanged, Field: "lifecycle_status", Message: "The facts no longer support it."})
 	}
 	for i := range problems {
 		problems[i].Message = "The same claim contains " + l.ClaimID + ": " + problems[i].Message
 	}
 	if len(problems) > 0 {
-		p.refuseClaim(c, problems...)
+		p.addClaimErrors(c, problems...)
 	}
 }
 
-// refuseClaim refuses the lines of a claim that the user selected.
-func (p *planner) refuseClaim(c *batchClaim, found ...claims.Finding) {
+// addClaimErrors refuses the lines of a claim that the user selected.
+func (p *planner) addClaimErrors(c *batchClaim, found ...claims.Issue) {
 	for _, l := range c.lines {
 		if !l.isCarried {
-			p.refuse(l.EntryID, found...)
+			p.addErrors(l.EntryID, found...)
 		}
 	}
 }
@@ -222,12 +222,12 @@ func (p *planner) checkPrimaries() error {
 }
 
 func (p *planner) refusePrimary(c *batchClaim, l batchLine) {
-	found := claims.Finding{Code: billing.MissingPrimary, Field: "lifecycle_status", Message: "The primary code of " + l.CPTCode + " is neither on this claim nor on one sent to this payer earlier."}
+	found := claims.Issue{Code: billing.MissingPrimary, Field: "lifecycle_status", Message: "The primary code of " + l.CPTCode + " is neither on this claim nor on one sent to this payer earlier."}
 	if l.isCarried {
-		p.refuseClaim(c, found)
+		p.addClaimErrors(c, found)
 		return
 	}
-	p.refuse(l.EntryID, found)
+	p.addErrors(l.EntryID, found)
 }
 
 // isVoided reports whether the batch voids an entry.

@@ -94,7 +94,7 @@ func (p *practice) person(tx core.App, i int, provider, nurse string, insurer in
 	patient.Load(map[string]any{
 		"first_name": "Ada", "last_name": fmt.Sprintf("King%d", i), "date_of_birth": "1955-12-10", "gender": "female", "mrn": fmt.Sprint("M", i), "active": true,
 		"address": address, "primary_provider": provider, "insurance_payer": insurer, "insurance_member_id": fmt.Sprintf("W%06d", i), "icd10_codes": []string{"I10"},
-		"time_zone": "UTC", "created_at": collections.Instant(p.now),
+		"time_zone": "UTC", "created_at": collections.FormatInstant(p.now),
 	})
 	if p.second != nil && i%2 == 0 {
 		details, err := (&phi.Coverage{Secondary: &phi.Coverage{Payer: *p.second, MemberID: "S7"}}).Plaintext()
@@ -116,7 +116,7 @@ func (p *practice) person(tx core.App, i int, provider, nurse string, insurer in
 		"consents": {"id": fmt.Sprintf("%015d", i+1), "patient": patient.Id, "type": "rpm", "method": "written", "granted_at": "2025-11-01T12:00:00.000000Z"},
 		"time_entries": {
 			"id": fmt.Sprintf("%015d", i+1), "patient": patient.Id, "user": nurse, "category": "interactive", "contact_method": "phone", "source": "manual",
-			"started_at": collections.Instant(began), "ended_at": collections.Instant(began.Add(talked)), "duration_seconds": talked.Seconds(), "notes": note,
+			"started_at": collections.FormatInstant(began), "ended_at": collections.FormatInstant(began.Add(talked)), "duration_seconds": talked.Seconds(), "notes": note,
 		},
 	} {
 		if _, err := tx.DB().Insert(table, row).Execute(); err != nil {

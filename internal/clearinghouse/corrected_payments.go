@@ -9,8 +9,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/x12"
 )
 
-// storedPayment stores a payment, or returns the stored one: with the same content, or one of which a claim could not be read or did not balance, and which
-// this file corrects. So a payment that its payer sends again is on record once. Source: docs/decisions/claims.md, "Remittances".
+// storedPayment stores a payment, or returns the stored one that has the same content or that this
+// file corrects (a claim was unreadable or unbalanced). A payment that is sent again is therefore
+// stored once. Source: docs/decisions/claims.md, "Remittances".
 func (ir *importRun) storedPayment(d collections.RemittanceDraft, claims []x12.ClaimPayment) (row collections.RemittanceRow, err error) {
 	err = ir.app.RunInTransaction(func(tx core.App) error {
 		open, err := collections.OpenRemittancesOf(tx, d)
@@ -36,7 +37,8 @@ func (ir *importRun) storedPayment(d collections.RemittanceDraft, claims []x12.C
 	return row, err
 }
 
-// corrects reports whether a payment has every claim that an earlier file of it left open because it could not be read or did not balance.
+// corrects reports whether a payment has every claim that an earlier file left open as unreadable
+// or unbalanced.
 func corrects(claims []x12.ClaimPayment, items []collections.RemittanceItem) bool {
 	items = slices.DeleteFunc(slices.Clone(items), func(item collections.RemittanceItem) bool {
 		return item.ClosedAt != "" || item.Reason != unreadable && item.Reason != unbalanced
@@ -48,9 +50,10 @@ func corrects(claims []x12.ClaimPayment, items []collections.RemittanceItem) boo
 	})
 }
 
-// holdBack leaves to a person what a corrected file states otherwise than the posted part of the file before, and a correction if its reversal
-// cannot be posted: both would add money that did not come.
-func (ir *importRun) holdBack(all []*claimDecision) error {
+// withholdContradictions leaves for a person what a corrected file states differently from the posted part, and a
+// correction with a reversal that cannot be posted: posting either would add money that was never
+// paid.
+func (ir *importRun) withholdContradictions(all []*claimDecision) error {
 	keys := map[string]bool{}
 	for _, d := range all {
 		for _, part := range d.parts {
@@ -62,7 +65,7 @@ func (ir *importRun) holdBack(all []*claimDecision) error {
 			continue
 		}
 		for _, other := range all {
-			if other.isDamagedReversal() && !d.Reversal() && d.isRelated(other) {
+			if other.isDamagedReversal() && !d.IsReversal() && d.isRelated(other) {
 				d.reason = "reversal_not_posted"
 			}
 		}
@@ -85,7 +88,7 @@ func (ir *importRun) holdBack(all []*claimDecision) error {
 // isDamagedReversal reports whether a decision that cannot be posted is a reversal, by its status or the sign of its amounts.
 func (d *claimDecision) isDamagedReversal() bool {
 	isDamaged := d.reason == unreadable || d.reason == unbalanced || d.reason == wrongSign
-	return isDamaged && (d.Reversal() || d.Charge < 0 || d.Paid < 0)
+	return isDamaged && (d.IsReversal() || d.Charge < 0 || d.Paid < 0)
 }
 
 // isRelated reports whether two decisions are about the same line: by the claim, or for an unknown claim by the payer's number or ours of a line.

@@ -31,10 +31,11 @@ type Outcome struct {
 // importMu serializes imports, so that a file that arrives twice at the same time is recognized as repeated.
 var importMu sync.Mutex
 
-// Import imports a file of responses: 999, 277CA and 835, alone or together. Each line, or claim of an 835, is changed in its own transaction, once for any number of
-// copies of the same decision; an interrupted import continues when the file is imported again. Items that match no line are stored for a
-// person. A file that is invalid or for another receiver is an invalid_x12 fault and changes nothing. Source: docs/decisions/claims.md,
-// "Responses".
+// Import imports a file of responses (999, 277CA, 835). Each line, or claim of an 835, is changed
+// in its own transaction, once for any number of copies of a decision. Importing the file again
+// continues an interrupted import. Items that match no line are stored for a person. An invalid
+// file, or one for another receiver, is an invalid_x12 fault and changes nothing. Source:
+// docs/decisions/claims.md, "Responses".
 func (h Engine) Import(app core.App, file []byte, by audit.Actor, now time.Time) (Outcome, error) {
 	answers, err := h.readResponses(app, file)
 	if err != nil {
@@ -114,7 +115,7 @@ func (h Engine) readResponses(app core.App, file []byte) ([]x12.Response, error)
 		}
 	}
 	answers, err := x12.ReadResponses(file, receivers...)
-	if wrong, ok := errors.AsType[*x12.Fault](err); ok {
+	if wrong, ok := errors.AsType[*x12.ParseError](err); ok {
 		return nil, fault.New(fault.Invalid, "invalid_x12", wrong.Error()).With("segment", wrong.Segment).With("position", wrong.Position).With("ordinal", wrong.Ordinal)
 	}
 	if err != nil {

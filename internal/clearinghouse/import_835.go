@@ -20,8 +20,9 @@ import (
 // X12N 005010X221A1 (835), CLP02.
 var undecidedStatuses = map[string]string{"23": "sent_on", "25": "forecast"}
 
-// import835 posts a payer's decisions, claim by claim: all lines of a claim in one transaction, or none. Other claims, and provider-level adjustments,
-// are items for a person, so that the items and what was posted are the payment. Source: docs/decisions/claims.md, "Posting an 835".
+// import835 posts a payer's decisions claim by claim: all lines of a claim in one transaction, or
+// none. Other claims, and provider-level adjustments, become items for a person, so that items and
+// posted amounts add up to the payment. Source: docs/decisions/claims.md, "Posting an 835".
 func (ir *importRun) import835(p x12.Remittance) error {
 	digest := digestOf(p)
 	if ir.seen[digest] { // the same payment again in one file
@@ -67,7 +68,7 @@ func (ir *importRun) importClaims(p x12.Remittance) error {
 		}
 		all = append(all, d)
 	}
-	if err := ir.holdBack(all); err != nil {
+	if err := ir.withholdContradictions(all); err != nil {
 		return err
 	}
 	for _, d := range all {
@@ -96,15 +97,16 @@ func (ir *importRun) importClaims(p x12.Remittance) error {
 	return nil
 }
 
-// postNext posts the first decision that waits, or another on the same entries: a reversal comes first as soon as it applies, because a payer may state
-// a correction before the reversal of what it corrects. Source: ASC X12N 005010X221A1 (835), 1.10.2.8, which has no order.
+// postNext posts the first waiting decision. A reversal on the same entries goes first as soon as
+// it applies, because a payer may state a correction before the reversal of the original. Source:
+// ASC X12N 005010X221A1 (835), 1.10.2.8, which has no order.
 func (ir *importRun) postNext(p x12.Remittance, waiting []*claimDecision) (next *claimDecision, err error) {
-	if slices.ContainsFunc(waiting, (*claimDecision).Reversal) {
+	if slices.ContainsFunc(waiting, (*claimDecision).IsReversal) {
 		for _, d := range waiting {
 			if !d.sharesEntry(waiting[0]) {
 				continue
 			}
-			if !d.Reversal() {
+			if !d.IsReversal() {
 				next = cmp.Or(next, d)
 				continue
 			}
@@ -128,7 +130,8 @@ const (
 	segmentTotal    = "BPR"
 )
 
-// finishRemittance stores the items. What the payment has beyond them and what was posted is an item of its own: the payer's sums disagree.
+// finishRemittance stores the items. A difference between the payment and the items plus posted
+// amounts is an item of its own: the payer's sums disagree.
 func (ir *importRun) finishRemittance(p x12.Remittance, row collections.RemittanceRow) error {
 	posted, err := collections.PostedOf(ir.app, []string{row.ID})
 	if err != nil {
@@ -191,8 +194,8 @@ func (d *claimDecision) item() collections.RemittanceItem {
 	item := collections.RemittanceItem{
 		Segment: SegmentClaim, ControlNumber: d.ControlNumber, PayerControlNumber: d.PayerControlNumber, Code: d.Status, AmountCents: int64(d.Paid), Reason: d.reason,
 	}
-	if d.Fault != nil {
-		item.Detail = d.Fault.Place() + " " + d.Fault.Reason + "."
+	if d.ParseError != nil {
+		item.Detail = d.ParseError.Location() + " " + d.ParseError.Reason + "."
 	}
 	for _, l := range d.lines {
 		item.EntryIDs = append(item.EntryIDs, l.EntryID)
@@ -222,7 +225,7 @@ func (ir *importRun) decide(p x12.Remittance, c x12.ClaimPayment) (d *claimDecis
 		return l.Frequency == claims.VoidOfClaim && len(d.lines) > 1 && !allVoided(d.lines)
 	})
 	switch {
-	case c.Fault != nil:
+	case c.ParseError != nil:
 		d.reason = unreadable
 		return d, nil //nolint:nilerr // the fault is the claim's, which waits for a person
 	case p.Prenotification():
@@ -265,7 +268,7 @@ func (ir *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
 		return err
 	}
 	applied, superseded := 0, []string(nil)
-	err = collections.RunUndoable(ir.app, func(tx core.App) error {
+	err = collections.RunInSavepoint(ir.app, func(tx core.App) error {
 		for _, part := range d.parts {
 			part.reversesUnposted = reversesUnposted
 			repeated, err := ir.postLine(tx, p, d.ClaimPayment, part)
@@ -299,7 +302,7 @@ func (ir *importRun) postClaim(p x12.Remittance, d *claimDecision) error {
 
 // reversesUnposted reports whether a reversal has the number and amount of a decision on the claim that was not posted, because the payer had decided before.
 func (ir *importRun) reversesUnposted(p x12.Remittance, d *claimDecision) (bool, error) {
-	if !d.Reversal() || d.PayerControlNumber == "" {
+	if !d.IsReversal() || d.PayerControlNumber == "" {
 		return false, nil
 	}
 	payer := p.Payer.Name
@@ -377,7 +380,7 @@ func (ir *importRun) postLine(tx core.App, p x12.Remittance, c x12.ClaimPayment,
 // of it is contractual.
 func (d lineDecision) kind(c x12.ClaimPayment, isSecondary bool) string {
 	switch {
-	case c.Reversal():
+	case c.IsReversal():
 		return billing.RemittedReversal
 	case d.paid != 0 || billing.IsContractual(d.adjustments, isSecondary):
 		return billing.RemittedPayment

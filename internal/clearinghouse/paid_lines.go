@@ -30,7 +30,7 @@ func apportion(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []lineD
 	if !c.Balanced() {
 		return nil, unbalanced
 	}
-	if c.Reversal() {
+	if c.IsReversal() {
 		c = c.Negated()
 	}
 	if c.Paid < 0 || c.Charge < 0 {
@@ -91,7 +91,7 @@ func listedLines(c x12.ClaimPayment, lines []collections.ClaimLine) (parts []lin
 		rest -= service.Charge
 		d := lineDecision{
 			line: lines[matched[n]], paid: service.Paid, adjustments: claimAdjustments(service.Adjustments, service.RemarkCodes), isListed: true,
-			missing: int64(service.Missing()),
+			missing: int64(service.Unexplained()),
 		}
 		if len(d.adjustments) == 0 {
 			d.remarks = service.RemarkCodes

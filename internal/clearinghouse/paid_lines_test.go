@@ -115,7 +115,7 @@ func TestPostingIsExact(t *testing.T) {
 			total += c.decision.Paid
 			parts, reason := clearinghouse.Apportion(c.decision, c.lines)
 			if reason != "" {
-				if unposted += c.decision.Paid; !isSpoiled || clearinghouse.ReasonWords(reason) == "" || len(parts) > 0 {
+				if unposted += c.decision.Paid; !isSpoiled || clearinghouse.ReasonText(reason) == "" || len(parts) > 0 {
 					t.Fatalf("%d: %q for %s", number, reason, describe(c))
 				}
 				waiting++

@@ -22,7 +22,7 @@ func (s *moneySequence) checkAll() {
 	}
 	s.checkReports()
 	var changed []string
-	s.must(s.app.DB().NewQuery("SELECT id FROM billing_entries WHERE updated_at >= {:now}").Bind(dbx.Params{"now": collections.Instant(s.now)}).Column(&changed))
+	s.must(s.app.DB().NewQuery("SELECT id FROM billing_entries WHERE updated_at >= {:now}").Bind(dbx.Params{"now": collections.FormatInstant(s.now)}).Column(&changed))
 	entries, err := collections.BillingEntriesByID(s.app, changed)
 	s.must(err)
 	for _, entry := range entries {

@@ -33,7 +33,7 @@ var reasonWords = map[string]string{
 
 	unreadable:      "The claim cannot be read.",
 	prenotification: "A test of the account number, no payment.",
-	noMoneyMoved:    "The payer sent no money: a debit that the practice has to draw, or a notification only.",
+	noMoneyMoved:    "The payer sent no money: a debit that the practice has to collect, or only a notification.",
 
 	"unknown_claim":               "No claim has this number.",
 	"other_payee":                 "The payment is to another payee.",
@@ -64,16 +64,16 @@ var adjustmentWords = map[string]string{
 	"SL": "student loan repayment", "TL": "third party liability", "WO": "overpayment recovery", "WU": "unspecified recovery",
 }
 
-// ItemWords returns why an item waits for a person, with what exactly cannot be read.
-func ItemWords(item collections.RemittanceItem) string {
+// ItemText returns why an item waits for a person, with what exactly cannot be read.
+func ItemText(item collections.RemittanceItem) string {
 	if item.Detail == "" {
-		return ReasonWords(item.Reason)
+		return ReasonText(item.Reason)
 	}
-	return ReasonWords(item.Reason) + " S" + strings.TrimPrefix(item.Detail, "s")
+	return ReasonText(item.Reason) + " S" + strings.TrimPrefix(item.Detail, "s")
 }
 
-// ReasonWords returns why an item of a remittance waits for a person, in words.
-func ReasonWords(reason string) string {
+// ReasonText returns why an item of a remittance waits for a person, in words.
+func ReasonText(reason string) string {
 	if code, found := strings.CutPrefix(reason, "PLB "); found {
 		if words := adjustmentWords[code]; words != "" {
 			return "Provider adjustment: " + words + "."

@@ -19,7 +19,7 @@ type rejection struct {
 // stored returns the rejection as it is stored.
 func (r rejection) stored(now time.Time) collections.Rejection {
 	return collections.Rejection{
-		Source: r.source, Codes: distinctCodes(r.codes), At: collections.Instant(now), Details: r.details[:min(len(r.details), maxRejectionDetails)],
+		Source: r.source, Codes: distinctCodes(r.codes), At: collections.FormatInstant(now), Details: r.details[:min(len(r.details), maxRejectionDetails)],
 	}
 }
 

@@ -15,9 +15,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// SendSecondary creates a batch of claims to the second payers. Each goes as a whole, as the first payer decided it, so that the payment it states
-// (AMT*D) is the first payer's: the other lines of a claim go along. It is all or nothing: an error in any line is an invalid_state fault with the
-// errors of each line. isResend sends claims again that the second payer has not answered. Source: docs/decisions/claims.md, "Secondary claims".
+// SendSecondary creates a batch of claims to the secondary payers. Each claim goes with all of its
+// lines, as the primary payer decided it, because the payment that it states (AMT*D) is for the
+// whole claim. It is all or nothing: an error in any line is an invalid_state fault with the errors
+// of each line. isResend repeats claims without an answer. Source: docs/decisions/claims.md,
+// "Secondary claims".
 func (h Engine) SendSecondary(app core.App, entryIDs []string, isResend bool, by audit.Actor, now time.Time) (row collections.BatchRow, err error) {
 	entries, err := collections.BillingEntriesByID(app, entryIDs)
 	if err != nil {
@@ -26,7 +28,7 @@ func (h Engine) SendSecondary(app core.App, entryIDs []string, isResend bool, by
 	p := &planner{Engine: h, app: app, today: h.Billing.Day(now), isResend: isResend, groups: map[string]*batchClaim{}, plan: batchPlan{sequence: collections.SecondarySequence}}
 	for _, id := range entryIDs {
 		if !slices.ContainsFunc(entries, func(e *collections.BillingEntry) bool { return e.Id == id }) {
-			p.refuse(id, claims.Finding{Code: "not_found", Field: "entry_ids", Message: "There is no such entry."})
+			p.addErrors(id, claims.Issue{Code: "not_found", Field: "entry_ids", Message: "There is no such entry."})
 		}
 	}
 	for _, entry := range entries {
@@ -71,7 +73,7 @@ func (p *planner) addSecondary(selected *collections.BillingEntry, selectedIDs [
 			if !isSelected {
 				id = selected.Id
 			}
-			p.refuse(id, problems...)
+			p.addErrors(id, problems...)
 		}
 		group.lines = append(group.lines, batchLine{Claim: loaded[i], entry: entry, isCarried: !isSelected})
 	}
@@ -99,35 +101,35 @@ func (p *planner) linesOf(entry *collections.BillingEntry) ([]*collections.Billi
 }
 
 // secondaryErrors completes a line with the first payer's decision, and returns the errors that keep it out of a claim to the second payer.
-func (p *planner) secondaryErrors(entry *collections.BillingEntry, c *claims.Claim, isSelected bool) ([]claims.Finding, error) {
+func (p *planner) secondaryErrors(entry *collections.BillingEntry, c *claims.Claim, isSelected bool) ([]claims.Issue, error) {
 	code, words, err := billing.CheckSecondary(p.app, entry, isSelected, p.isResend, c.Submitter.Usage)
 	if err != nil {
 		return nil, err
 	}
 	if code != "" {
-		return []claims.Finding{{Code: code, Field: "secondary", Message: words}}, nil
+		return []claims.Issue{{Code: code, Field: "secondary", Message: words}}, nil
 	}
-	first, err := billing.FirstDecision(p.app, entry)
+	first, err := billing.PrimaryDecision(p.app, entry)
 	if err != nil {
 		return nil, err
 	}
-	c.First, c.Frequency, c.PayerControl, c.NeedsReopening = &first, claims.Original, "", false
+	c.PrimaryDecision, c.Frequency, c.PayerControl, c.NeedsReopening = &first, claims.Original, "", false
 	if c.Submitter.ID == "" {
-		return []claims.Finding{{Code: claims.MissingSubmitter, Field: "VIGIL_CLAIMS_SUBMITTER_ID", Message: "The submitter's id is not set."}}, nil
+		return []claims.Issue{{Code: claims.MissingSubmitter, Field: "VIGIL_CLAIMS_SUBMITTER_ID", Message: "The submitter's id is not set."}}, nil
 	}
 	return claims.Preflight(*c, p.today).Errors, nil
 }
 
 // submitSecondary marks the lines as sent to the second payer, unless one was changed since planning.
 func (h Engine) submitSecondary(tx core.App, p batchPlan, number int64, by audit.Actor, now time.Time) error {
-	var refusals []Refusal
+	var refusals []LineErrors
 	for _, c := range p.claims {
 		for _, l := range c.lines {
 			_, err := h.Billing.ApplyTransition(tx, l.EntryID, h.Billing.BillSecondary(fmt.Sprintf("%09d", number), l.entry.UpdatedAt()), by, now)
-			if refusals, err = addRefusal(refusals, l.EntryID, err); err != nil {
+			if refusals, err = addLineErrors(refusals, l.EntryID, err); err != nil {
 				return err
 			}
 		}
 	}
-	return refuseBatch(refusals)
+	return lineErrorsFault(refusals)
 }

@@ -238,7 +238,7 @@ var formatRules = map[string]func(string) (string, error){
 	"addr":         addr,
 	"agerecipient": ageRecipient, "ageidentities": ageIdentities, "natsurls": natsURLs,
 	"base":  base,
-	"hours": isHours, "timeofday": isTimeOfDay,
+	"hours": checkHours, "timeofday": checkTimeOfDay,
 	"ein":         digits(9, "must be nine digits, 12-3456789"),
 	"npi":         npi,
 	"state":       pattern(`^[A-Z]{2}$`, "must be two capital letters"),

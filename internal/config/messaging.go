@@ -17,14 +17,14 @@ var (
 	hours     = regexp.MustCompile(`^(([01]\d|2[0-3]):[0-5]\d)-(([01]\d|2[0-3]):[0-5]\d|24:00)$`)
 )
 
-func isTimeOfDay(text string) (string, error) {
+func checkTimeOfDay(text string) (string, error) {
 	if !timeOfDay.MatchString(text) {
 		return text, errors.New("must be a time of day such as 18:00")
 	}
 	return text, nil
 }
 
-func isHours(text string) (string, error) {
+func checkHours(text string) (string, error) {
 	if from, until, _ := strings.Cut(text, "-"); !hours.MatchString(text) || from >= until {
 		return text, errors.New("must be a range of hours such as 08:00-21:00")
 	}
@@ -61,7 +61,7 @@ func (l *loader) checkMessaging(m *Messaging) {
 	}
 }
 
-// checkPatientMessages checks what reaches patients.
+// checkPatientMessages checks the settings of texts to patients and of the portal.
 func (l *loader) checkPatientMessages(s *Settings) {
 	l.checkMessaging(&s.Messaging)
 	l.checkPortal(s.Portal)

@@ -64,7 +64,7 @@ func newPractice(t *testing.T) *practice {
 	running.Go(func() { writer.Run(ctx, app) })
 	t.Cleanup(func() { stop(); running.Wait() })
 	return &practice{app, ingest.NewPipeline(ingest.PipelineOptions{
-		Adapters: gateway.Adapters{gateway.Contract: gateway.Gateway{MaxFuture: 5 * time.Minute}}, Readings: readings, Writer: writer,
+		Adapters: gateway.Adapters{gateway.Contract: gateway.ContractAdapter{MaxFuture: 5 * time.Minute}}, Readings: readings, Writer: writer,
 		Devices: devices.NewEngine(devices.Rules{PracticeZone: time.UTC}), Log: discard,
 	})}
 }

@@ -38,7 +38,7 @@ type FeedEntry struct {
 
 	word, alertType, cptCode string
 	patient                  string // the patient's name in the message
-	kind                     kind
+	kind                     feedKind
 }
 
 // Format reveals nothing of the message.
@@ -126,7 +126,7 @@ func (b *Board) Feed(app core.App, q FeedQuery, now time.Time) (page FeedPage, e
 // oldestVisible returns the id of the oldest row in the feed's window; "" if there is none.
 func oldestVisible(app core.App, now time.Time) (id string, err error) {
 	err = app.DB().NewQuery(`SELECT id FROM audit_log WHERE recorded_at >= {:since} ORDER BY recorded_at LIMIT 1`).
-		Bind(dbx.Params{"since": collections.Instant(now.Add(-feedWindow))}).Row(&id)
+		Bind(dbx.Params{"since": collections.FormatInstant(now.Add(-feedWindow))}).Row(&id)
 	if err != nil && !collections.IsNotFound(err) {
 		return "", fmt.Errorf("find the start of the feed: %w", err)
 	}
@@ -134,7 +134,7 @@ func oldestVisible(app core.App, now time.Time) (id string, err error) {
 }
 
 // feedQuery builds one SELECT per kind, merged.
-func feedQuery(visible []kind, q FeedQuery, first, before string) (string, dbx.Params) {
+func feedQuery(visible []feedKind, q FeedQuery, first, before string) (string, dbx.Params) {
 	params := dbx.Params{"first": first, "limit": q.Limit + 1, "user": q.CareTeamOf}
 	var branches []string
 	for i, k := range visible {
@@ -190,7 +190,7 @@ func quoted(list ...string) string {
 	return strings.Join(quotes, ", ")
 }
 
-func (r feedRow) entry(k kind) FeedEntry {
+func (r feedRow) entry(k feedKind) FeedEntry {
 	severity := k.severity
 	if severity == "" {
 		severity = graded[r.Word]

@@ -43,8 +43,8 @@ const (
 // FeedSeverities lists the severities.
 var FeedSeverities = []string{severityCritical, severityWarning, severityInfo, severitySuccess}
 
-// kind defines how one audited event becomes an entry of the feed.
-type kind struct {
+// feedKind defines how one audited event becomes an entry of the feed.
+type feedKind struct {
 	event audit.Event
 	feed  FeedType
 	// severity is fixed, or "" if it depends on the event: see graded.
@@ -64,7 +64,7 @@ var (
 )
 
 // kinds lists all kinds of entries.
-var kinds = []kind{
+var kinds = []feedKind{
 	{event: audit.PatientCreate, feed: FeedPatient, severity: severitySuccess, text: "{patient} was enrolled."},
 	{event: audit.PatientArchive, feed: FeedPatient, severity: severityInfo, text: "{patient} was archived."},
 	{event: audit.PatientUnarchive, feed: FeedPatient, severity: severityInfo, text: "{patient} was unarchived."},
@@ -113,7 +113,7 @@ func gradedWords(severity string) (list []string) {
 }
 
 // visibleTo returns the kinds that a role sees. Source: docs/decisions/dashboard.md, "Role-dependent sections".
-func visibleTo(role authz.Role, only FeedType) (visible []kind) {
+func visibleTo(role authz.Role, only FeedType) (visible []feedKind) {
 	group := GroupOf(role)
 	for _, k := range kinds {
 		seen := false
@@ -135,7 +135,7 @@ func visibleTo(role authz.Role, only FeedType) (visible []kind) {
 }
 
 // message fills in the text.
-func (k kind) message(e FeedEntry) string {
+func (k feedKind) message(e FeedEntry) string {
 	code := ""
 	if e.cptCode != "" {
 		code = ": " + e.cptCode

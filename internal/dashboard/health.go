@@ -237,7 +237,8 @@ type monitorState struct {
 	inARow    int
 }
 
-// HealthRecord is what is stored of the checks since the last record: samples, and a steady change of state, if any.
+// HealthRecord is what is stored about the checks since the last record: the samples, and any
+// lasting change of state.
 type HealthRecord struct {
 	At       time.Time
 	Samples  []Report
@@ -321,10 +322,11 @@ func Uptime(app core.App, downNow bool, now time.Time) (float64, error) {
 // writeTimeout is how long the write check waits for other writers.
 const writeTimeout = 4 * time.Second
 
-// database is down also if it is damaged, because answers may be wrong or missing, and if it answers but cannot store, as on a full disk: then every
-// reading is rejected. Waiting for other writers is not
-// a failure and not part of the response time. A write that fits into the journal proves little, so a nearly full disk is degraded.
-// Source: docs/decisions/dashboard.md, "Health body".
+// database is also down if the file is damaged, because answers may be wrong or missing, and if it
+// answers but cannot store, as on a full disk: every reading is then rejected. Waiting for other
+// writers is not a failure and not part of the response time. A write that fits into the journal
+// proves little, so a nearly full disk is degraded. Source: docs/decisions/dashboard.md, "Health
+// body".
 func (m *Monitor) database(ctx context.Context, app core.App) Check {
 	check := m.measure(databaseThreshold, func() error { return m.probes.Database(ctx, app) })
 	if m.probes.Damaged != nil && m.probes.Damaged() {

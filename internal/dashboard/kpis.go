@@ -251,9 +251,9 @@ func (b *Board) days(count int, now time.Time) []string {
 
 // DayVolume counts the readings measured on a day, without retracted ones.
 type DayVolume struct {
-	Date  string
-	Total int
-	Of    map[vitals.Kind]int
+	Date   string
+	Total  int
+	ByKind map[vitals.Kind]int
 }
 
 // MarshalJSONTo writes the total and all kinds, including those without readings.
@@ -262,7 +262,7 @@ func (v DayVolume) MarshalJSONTo(enc *jsontext.Encoder) error {
 	shown.Add("date", v.Date)
 	shown.Add("total", v.Total)
 	for _, kind := range vitals.Kinds {
-		shown.Add(string(kind), v.Of[kind])
+		shown.Add(string(kind), v.ByKind[kind])
 	}
 	return shown.MarshalJSONTo(enc)
 }
@@ -277,12 +277,12 @@ func (b *Board) Volume(app core.App, now time.Time) ([]DayVolume, error) {
 		}
 		at, results := map[string]*DayVolume{}, make([]DayVolume, len(days))
 		for i, day := range days {
-			results[i], at[day] = DayVolume{Date: day, Of: map[vitals.Kind]int{}}, &results[i]
+			results[i], at[day] = DayVolume{Date: day, ByKind: map[vitals.Kind]int{}}, &results[i]
 		}
 		for _, row := range rows {
 			day := at[row.Day]
 			day.Total += row.Readings
-			day.Of[vitals.Kind(row.Kind)] += row.Readings
+			day.ByKind[vitals.Kind(row.Kind)] += row.Readings
 		}
 		return results, nil
 	})
@@ -312,7 +312,7 @@ func (b *Board) Processing(app core.App, now time.Time) ([]Processing, error) {
 		results := make([]Processing, processingBuckets)
 		for i := range results {
 			at := first.Add(time.Duration(i) * ingest.LatencyBucket)
-			results[i] = summarize(at, byBucket[collections.Instant(at)])
+			results[i] = summarize(at, byBucket[collections.FormatInstant(at)])
 		}
 		return results, nil
 	})

@@ -14,7 +14,7 @@ import (
 func TestProcessing(t *testing.T) {
 	app := vigiltest.NewApp(t)
 	bucket := func(at time.Time, ms, readings, totalUS int) {
-		row := dbx.Params{"bucket": collections.Instant(at), "ms": ms, "readings": readings, "total_us": totalUS}
+		row := dbx.Params{"bucket": collections.FormatInstant(at), "ms": ms, "readings": readings, "total_us": totalUS}
 		if _, err := app.DB().Insert("processing_times", row).Execute(); err != nil {
 			t.Fatal(err)
 		}

@@ -155,7 +155,7 @@ func (e *Engine) startAssignment(tx core.App, device *collections.Device, a Assi
 			return fault.Field("assigned_at", "The device was assigned at that time already.")
 		}
 	}
-	assignment, err := collections.NewDeviceAssignment(tx, a.DeviceID, a.PatientID, from, alerts.AuthorOf(by))
+	assignment, err := collections.NewDeviceAssignment(tx, a.DeviceID, a.PatientID, from, alerts.ActorName(by))
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (e *Engine) startAssignment(tx core.App, device *collections.Device, a Assi
 	}
 	device.ClearAssignment()
 	for column, value := range map[string]string{
-		collections.DevicePatient: a.PatientID, collections.DeviceAssignedAt: collections.Instant(from),
+		collections.DevicePatient: a.PatientID, collections.DeviceAssignedAt: collections.FormatInstant(from),
 		collections.DeviceStatus: collections.DeviceAssigned, collections.DeviceType: a.Type,
 	} {
 		device.Set(column, value)
@@ -178,7 +178,7 @@ func (e *Engine) startAssignment(tx core.App, device *collections.Device, a Assi
 	}
 	err = audit.Append(tx, audit.Entry{
 		Event: audit.DeviceAssign, Actor: by, ResourceType: audit.ResourceDevice, ResourceID: a.DeviceID, PatientID: a.PatientID,
-		Changes: audit.Changes{"device_type": {New: a.Type}, "assigned_at": {New: collections.Instant(from)}},
+		Changes: audit.Changes{"device_type": {New: a.Type}, "assigned_at": {New: collections.FormatInstant(from)}},
 	}, now)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (e *Engine) ship(tx core.App, deviceID, patientID, kind string, address phi
 	if !e.rules.ManagedMode {
 		return "", nil
 	}
-	return e.order(tx, deviceID, patientID, kind, address, alerts.AuthorOf(by), now)
+	return e.order(tx, deviceID, patientID, kind, address, alerts.ActorName(by), now)
 }
 
 func (e *Engine) order(tx core.App, deviceID, patientID, kind string, address phi.Text, by string, now time.Time) (delivery string, err error) {

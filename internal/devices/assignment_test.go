@@ -119,7 +119,7 @@ func TestGuardAssignment(t *testing.T) {
 	write := func(from, to time.Time) error {
 		assignment, err := collections.NewDeviceAssignment(w.app, "D-1", second, from, "")
 		w.ok(err)
-		assignment.Set("unassigned_at", collections.Instant(to))
+		assignment.Set("unassigned_at", collections.FormatInstant(to))
 		return w.app.Save(assignment)
 	}
 	for name, test := range map[string]struct {

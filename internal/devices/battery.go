@@ -29,8 +29,8 @@ const (
 	fullLimit     = 30
 )
 
-// BandOf returns the band of a level in percent.
-func BandOf(level float64) BatteryBand {
+// BatteryBandFor returns the band of a level in percent.
+func BatteryBandFor(level float64) BatteryBand {
 	switch {
 	case level < criticalLimit:
 		return BatteryCritical
@@ -84,7 +84,7 @@ func (e *Engine) checkBattery(tx core.App, device *collections.Device, now time.
 		if _, err := raise(tx, deviceAlert{draft: batteryDraft(device, action.Raise), kind: notifications.DeviceAlertRaised}, now); err != nil {
 			return err
 		}
-		if err := notifications.QueueForCareTeam(tx, notifications.BatteryLow, device.PatientID(), now); err != nil {
+		if err := notifications.QueueMailForCareTeam(tx, notifications.BatteryLow, device.PatientID(), now); err != nil {
 			return err
 		}
 		if err := e.orderBattery(tx, device, action.Raise, now); err != nil {
@@ -111,7 +111,7 @@ func batteryDraft(device *collections.Device, band BatteryBand) alerts.Draft {
 		finding.Message = fmt.Sprintf("The battery of device %s is %s: %.0f %%.", device.DeviceID(), word, *level)
 	}
 	return alerts.Draft{
-		PatientID: device.PatientID(), DeviceID: device.DeviceID(), Finding: finding, MeasuredAt: device.BatteryAt(), WithoutValue: level == nil,
+		PatientID: device.PatientID(), DeviceID: device.DeviceID(), Finding: finding, MeasuredAt: device.BatteryAt(), OmitsValue: level == nil,
 	}
 }
 

@@ -138,7 +138,7 @@ func TestSilence(t *testing.T) {
 	w.ok(w.app.RunInTransaction(func(tx core.App) error {
 		_, err := tx.DB().Insert(collections.Alerts, dbx.Params{
 			"id": collections.NumberID(99), "patient": patient, "type": "missed_reading", "level": "no_data", "status": "active",
-			"created_at": collections.Instant(w.now), "parameter": "2026-01-16",
+			"created_at": collections.FormatInstant(w.now), "parameter": "2026-01-16",
 		}).Execute()
 		return err
 	}))

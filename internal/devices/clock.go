@@ -16,9 +16,9 @@ type TimedReading struct {
 	// IsLate: it was measured long before it was received. IsDangerous reports whether a value is at or beyond a critical bound.
 	IsLate      bool
 	IsDangerous func() (bool, error)
-	// IsPlaced: a person or a replay stores it later, so other readings of the device may have been stored before it. IsUnnamed: the event
+	// IsDeferred: a person or a replay stores it later, so other readings of the device may have been stored before it. IsUnnamed: the event
 	// names no patient, so it belongs to the holder of the device.
-	IsPlaced, IsUnnamed bool
+	IsDeferred, IsUnnamed bool
 }
 
 // How far a time may lie before the other facts.
@@ -36,7 +36,7 @@ func IsTimeDoubtful(f collections.ClockFacts, r TimedReading) (bool, error) {
 	switch {
 	case r.IsLate && IsTimeImpossible(f, at):
 		return true, nil
-	case r.IsPlaced:
+	case r.IsDeferred:
 		return false, nil
 	case IsBehind(f, at), (r.IsLate || r.IsUnnamed) && isBefore(at, f.Assigned, f.Assigned):
 		return true, nil

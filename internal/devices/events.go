@@ -34,7 +34,7 @@ func (e *Engine) handleDevice(tx core.App, event gateway.Event, now time.Time) e
 	if err != nil {
 		return err
 	}
-	at := collections.Instant(event.At)
+	at := collections.FormatInstant(event.At)
 	if !event.At.Before(device.LastSeenAt()) {
 		updateDevice(device, event)
 		if event.Type != gateway.DeviceDisconnected {
@@ -90,7 +90,7 @@ func updateBattery(device *collections.Device, event gateway.Event) {
 	switch {
 	case event.BatteryLevel != nil:
 		device.Set(collections.DeviceBatteryLevel, *event.BatteryLevel)
-		device.Set(collections.DeviceBatteryState, string(BandOf(float64(*event.BatteryLevel))))
+		device.Set(collections.DeviceBatteryState, string(BatteryBandFor(float64(*event.BatteryLevel))))
 	case event.Type != gateway.DeviceBatteryLow:
 		return
 	default:
@@ -99,7 +99,7 @@ func updateBattery(device *collections.Device, event gateway.Event) {
 			device.Set(collections.DeviceBatteryState, string(BatteryLow))
 		}
 	}
-	device.Set(collections.DeviceBatteryAt, collections.Instant(event.At))
+	device.Set(collections.DeviceBatteryAt, collections.FormatInstant(event.At))
 }
 
 // GatewayReport is the device data that the gateway sends with a measurement. The zero value is for readings from other sources.
@@ -111,8 +111,8 @@ type GatewayReport struct {
 	ReceivedAt time.Time
 }
 
-// GatewayReportOf returns the report of an event.
-func GatewayReportOf(event gateway.Event) GatewayReport {
+// NewGatewayReport returns the report of an event.
+func NewGatewayReport(event gateway.Event) GatewayReport {
 	return GatewayReport{
 		ByGateway: true, HubID: event.HubID, Model: event.DeviceModel, BatteryLevel: event.BatteryLevel, Signal: event.SignalStrength,
 	}
@@ -132,7 +132,7 @@ func RecordSighting(tx core.App, r vitals.Reading, report GatewayReport, now tim
 		seen.ProvenAt = received
 	}
 	if report.BatteryLevel != nil {
-		seen.BatteryState = string(BandOf(float64(*report.BatteryLevel)))
+		seen.BatteryState = string(BatteryBandFor(float64(*report.BatteryLevel)))
 	}
 	return collections.UpdateDevice(tx, seen, now)
 }

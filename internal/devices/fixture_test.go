@@ -54,7 +54,7 @@ func (f *fixture) ok(err error) {
 
 func (f *fixture) patient(columns dbx.Params) string {
 	f.Helper()
-	record, err := collections.New(f.app, collections.Patients)
+	record, err := collections.NewRecord(f.app, collections.Patients)
 	f.ok(err)
 	record.Load(map[string]any{"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1950-12-10", "gender": "female", "active": true})
 	record.Load(columns)

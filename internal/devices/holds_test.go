@@ -100,7 +100,7 @@ func TestSilenceAndHold(t *testing.T) {
 		}
 	}
 	check(25, 1)
-	w.hold(patient, collections.Instant(start.Add(100*time.Hour)))
+	w.hold(patient, collections.FormatInstant(start.Add(100*time.Hour)))
 	w.wantAlerts("on hold", "no_reading_24h no_data resolved")
 	for hours := 26.0; hours < 124; hours += 7 {
 		check(hours, 0)
@@ -124,7 +124,7 @@ func TestHubOfPatientOnHold(t *testing.T) {
 			return err
 		}
 		return collections.StoreHub(tx, collections.Hub{
-			HubID: "H-1", Status: collections.HubOnline, LastSeenAt: collections.Instant(w.now), LastHeartbeatAt: collections.Instant(w.now),
+			HubID: "H-1", Status: collections.HubOnline, LastSeenAt: collections.FormatInstant(w.now), LastHeartbeatAt: collections.FormatInstant(w.now),
 		}, w.now)
 	}))
 	w.hold(patient, "2026-01-17")

@@ -42,11 +42,11 @@ func recordHubAlive(tx core.App, hubID string, at time.Time, heartbeat bool, now
 	}
 	back := exists && hub.Status == collections.HubOffline && at.After(hub.StateSince())
 	if !exists || back {
-		hub.HubID, hub.Status, hub.StateAt = hubID, collections.HubOnline, collections.Instant(at)
+		hub.HubID, hub.Status, hub.StateAt = hubID, collections.HubOnline, collections.FormatInstant(at)
 	}
-	hub.LastSeenAt = collections.Instant(at)
+	hub.LastSeenAt = collections.FormatInstant(at)
 	if heartbeat {
-		hub.LastHeartbeatAt = collections.Instant(at)
+		hub.LastHeartbeatAt = collections.FormatInstant(at)
 	}
 	if err := collections.StoreHub(tx, hub, now); err != nil || !back {
 		return err
@@ -69,14 +69,14 @@ func handleHubOffline(tx core.App, event gateway.Event, now time.Time) error {
 	was := hub.Status
 	hub.HubID = event.HubID
 	if !exists || event.LastSeenAt.After(hub.LastSeen()) {
-		hub.LastSeenAt = collections.Instant(event.LastSeenAt)
+		hub.LastSeenAt = collections.FormatInstant(event.LastSeenAt)
 	}
 	return setHubOffline(tx, hub, was, event.At, now)
 }
 
 // setHubOffline stores the hub as offline since at, and raises an alert for each patient with a device on it, once.
 func setHubOffline(tx core.App, hub collections.Hub, was string, at, now time.Time) error {
-	hub.Status, hub.StateAt = collections.HubOffline, collections.Instant(at)
+	hub.Status, hub.StateAt = collections.HubOffline, collections.FormatInstant(at)
 	if err := collections.StoreHub(tx, hub, now); err != nil || was == collections.HubOffline {
 		return err
 	}
@@ -89,7 +89,7 @@ func setHubOffline(tx core.App, hub collections.Hub, was string, at, now time.Ti
 	}
 	for _, patient := range patients {
 		draft := alerts.Draft{
-			PatientID: patient, DeviceID: hub.HubID, MeasuredAt: at, WithoutValue: true,
+			PatientID: patient, DeviceID: hub.HubID, MeasuredAt: at, OmitsValue: true,
 			Finding: alerts.Finding{Type: alerts.TypeHubOffline, Level: alerts.Warning, Message: "Hub " + hub.HubID + " is offline."},
 		}
 		if _, err := raise(tx, deviceAlert{draft: draft, kind: notifications.DeviceAlertRaised}, now); err != nil {
@@ -129,8 +129,8 @@ func CheckHubs(app core.App, listeningSince, now time.Time) (silent int, err err
 	return silent, nil
 }
 
-// OnHubs returns the devices on the given hubs, by hub.
-func OnHubs(app core.App, hubs []collections.Hub, careTeamOf string) (map[string][]*collections.Device, error) {
+// DevicesByHub returns the devices on the given hubs, by hub.
+func DevicesByHub(app core.App, hubs []collections.Hub, careTeamOf string) (map[string][]*collections.Device, error) {
 	on := map[string][]*collections.Device{}
 	if len(hubs) == 0 {
 		return on, nil

@@ -98,7 +98,7 @@ func raiseMissed(tx core.App, patientID string, zone *time.Location, day string,
 		words[i] = kind.String()
 	}
 	draft := alerts.Draft{
-		PatientID: patientID, MeasuredAt: collections.StartOfNextDay(date).Add(-time.Second), WithoutValue: true,
+		PatientID: patientID, MeasuredAt: collections.StartOfNextDay(date).Add(-time.Second), OmitsValue: true,
 		Finding: alerts.Finding{
 			Type: alerts.TypeMissedReading, Level: alerts.NoData, Parameter: day,
 			Message: "Missed on " + day + ": " + strings.Join(words, ", ") + ".",

@@ -121,7 +121,7 @@ func endAssignment(tx core.App, device *collections.Device, status string, event
 		if !end.After(assignment.From()) {
 			end = assignment.From().Add(time.Microsecond) // ended at the moment of assignment
 		}
-		assignment.End(end, alerts.AuthorOf(by), reason)
+		assignment.End(end, alerts.ActorName(by), reason)
 		if err := save(tx, assignment); err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now t
 		}
 		records := []core.Model{device}
 		device.Set(collections.DeviceSetupNotes, s.Notes.Reveal())
-		columns := map[string]string{collections.DeviceSetupAt: collections.Instant(at), collections.DeviceSetupBy: educator}
+		columns := map[string]string{collections.DeviceSetupAt: collections.FormatInstant(at), collections.DeviceSetupBy: educator}
 		for column, value := range columns {
 			device.Set(column, value)
 		}
@@ -290,7 +290,7 @@ func CompleteSetUp(app core.App, deviceID string, s SetUp, by audit.Actor, now t
 // them.
 func keepEarlierSetUp(tx core.App, assignment *collections.DeviceAssignment, at time.Time) error {
 	earlier := assignment.SetUp()
-	if earlier.At == "" || earlier.At == collections.Instant(at) {
+	if earlier.At == "" || earlier.At == collections.FormatInstant(at) {
 		return nil
 	}
 	day := collections.ParseInstant(earlier.At).In(collections.PracticeZone(tx)).Format(time.DateOnly)
@@ -302,11 +302,11 @@ func keepEarlierSetUp(tx core.App, assignment *collections.DeviceAssignment, at 
 	if err != nil {
 		return err
 	}
-	restored := []string{collections.Instant(patient.UnarchivedAt())}
+	restored := []string{collections.FormatInstant(patient.UnarchivedAt())}
 	for _, pause := range patient.Interruptions() {
 		restored = append(restored, pause.Until)
 	}
-	first, last := min(earlier.At, collections.Instant(at)), max(earlier.At, collections.Instant(at))
+	first, last := min(earlier.At, collections.FormatInstant(at)), max(earlier.At, collections.FormatInstant(at))
 	if slices.ContainsFunc(restored, func(r string) bool { return first < r && r <= last }) {
 		assignment.KeepSetUp(earlier)
 	}
@@ -316,7 +316,7 @@ func keepEarlierSetUp(tx core.App, assignment *collections.DeviceAssignment, at 
 // educatorOf returns the e-mail address of the staff member who educated the patient.
 func educatorOf(tx core.App, s SetUp, by audit.Actor) (string, error) {
 	if s.EducatedBy == 0 || strconv.FormatInt(s.EducatedBy, 10) == by.ID {
-		return alerts.AuthorOf(by), nil
+		return alerts.ActorName(by), nil
 	}
 	user, err := collections.FindUser(tx, collections.NumberID(s.EducatedBy))
 	if collections.IsNotFound(err) || (err == nil && user.Role() == string(authz.Patient)) {

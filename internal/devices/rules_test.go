@@ -112,7 +112,7 @@ func TestEvaluateBattery(t *testing.T) {
 		for i, step := range steps {
 			band := devices.BatteryLow
 			if step.level != nil {
-				band = devices.BandOf(*step.level)
+				band = devices.BatteryBandFor(*step.level)
 			}
 			action := devices.EvaluateBattery(notified, band, step.level)
 			if action != step.want {

@@ -89,11 +89,11 @@ func (e *Engine) CheckSilence(app core.App, now time.Time) (flagged, raised int,
 
 func raiseSilence(tx core.App, row collections.AssignedDevice, since, now time.Time) error {
 	device, err := collections.FindDevice(tx, row.DeviceID)
-	if err != nil || device.PatientID() != row.PatientID || collections.Instant(device.LastReadingAt()) != row.LastReadingAt {
+	if err != nil || device.PatientID() != row.PatientID || collections.FormatInstant(device.LastReadingAt()) != row.LastReadingAt {
 		return err // a reading arrived in between
 	}
 	draft := alerts.Draft{
-		PatientID: row.PatientID, DeviceID: row.DeviceID, MeasuredAt: since, WithoutValue: true,
+		PatientID: row.PatientID, DeviceID: row.DeviceID, MeasuredAt: since, OmitsValue: true,
 		Finding: alerts.Finding{Type: alerts.TypeNoReading24h, Level: alerts.NoData, Message: silenceMessage(row)},
 	}
 	_, err = raise(tx, deviceAlert{draft: draft}, now)
@@ -108,7 +108,7 @@ func announceSilence(app core.App, row collections.AssignedDevice, alertID strin
 	return app.RunInTransaction(func(tx core.App) error {
 		return notifications.Announce(tx, notifications.Announcement{
 			Kind: notifications.DeviceAlertRaised, Severity: "warning", PatientID: row.PatientID, AlertID: alertID,
-			Body: silenceMessage(row), Key: alerts.TypeNoReading24h + "/" + row.DeviceID + "/" + collections.Instant(since),
+			Body: silenceMessage(row), Key: alerts.TypeNoReading24h + "/" + row.DeviceID + "/" + collections.FormatInstant(since),
 		}, now)
 	})
 }

@@ -111,7 +111,7 @@ func (e *Engine) checkStale(app core.App, row collections.MeasuredKind, now time
 		}
 		raised = true
 		draft := alerts.Draft{
-			PatientID: row.PatientID, DeviceID: newest.DeviceID, MeasuredAt: newest.MeasuredAt, WithoutValue: true,
+			PatientID: row.PatientID, DeviceID: newest.DeviceID, MeasuredAt: newest.MeasuredAt, OmitsValue: true,
 			Finding: alerts.Finding{
 				Type: alerts.TypeStaleReading, Level: alerts.Warning, Parameter: string(kind),
 				Message: fmt.Sprintf("The same %s values were sent on %d days in a row: the readings may be stale.", kind.Title(), kind.Definition().Stale.Days),
@@ -139,7 +139,7 @@ func recentReadings(app core.App, patientID string, kind vitals.Kind, lastAlert,
 		var measuredAt, comparator string
 		values := []any{&measuredAt, &r.DeviceID, &comparator}
 		for _, p := range compared {
-			values = append(values, r.Slot(p))
+			values = append(values, r.ValuePtr(p))
 		}
 		if err := rows.Scan(values...); err != nil {
 			return err

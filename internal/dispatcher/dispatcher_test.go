@@ -56,7 +56,7 @@ func newCompany(t *testing.T) *company {
 	devices := directory.New(c.stream.JetStream(), log)
 	go devices.Run(t.Context())
 	c.dispatcher = dispatcher.New(dispatcher.Options{
-		Stream: c.stream, Directory: devices, Adapters: gateway.Adapters{gateway.Contract: gateway.Gateway{MaxFuture: 5 * time.Minute}}, DirectoryKey: key,
+		Stream: c.stream, Directory: devices, Adapters: gateway.Adapters{gateway.Contract: gateway.ContractAdapter{MaxFuture: 5 * time.Minute}}, DirectoryKey: key,
 		Identities: []age.Identity{c.identities[""]}, Clock: func() time.Time { return now }, Log: log, Interval: 50 * time.Millisecond,
 	})
 	go c.dispatcher.Run(t.Context())

@@ -82,8 +82,8 @@ type call struct {
 // hasResource reports whether a request carries a resource: then a 4xx may be about it.
 func hasResource(method string) bool { return method == http.MethodPost || method == http.MethodPut }
 
-// answer is a response of the EMR.
-type answer struct {
+// response is a response of the EMR.
+type response struct {
 	status   int
 	header   http.Header
 	body     []byte
@@ -92,7 +92,7 @@ type answer struct {
 }
 
 // accepted reports whether the answer is a success: created, OK, or without a body if it is to an update or names what was created.
-func (a answer) accepted(method string) bool {
+func (a response) accepted(method string) bool {
 	hasResult := a.status == http.StatusNoContent && (method == http.MethodPut || createdID(a, "Observation") != "" || createdID(a, documentType) != "")
 	return a.status == http.StatusOK || a.status == http.StatusCreated || hasResult
 }
@@ -111,7 +111,7 @@ type callRun struct {
 }
 
 // send makes the call with its quick retries. Source: docs/decisions/transmissions.md, "Immediate retries".
-func (c *Client) send(ctx context.Context, request call) (answer, []Attempt, error) {
+func (c *Client) send(ctx context.Context, request call) (response, []Attempt, error) {
 	if request.source == nil {
 		request.source = c.mainSource
 	}
@@ -120,7 +120,7 @@ func (c *Client) send(ctx context.Context, request call) (answer, []Attempt, err
 	if !request.once {
 		delays.all, delays.used = c.retryDelays, quickRetriesUsed(ctx)
 	}
-	got, err := backoff.Retry(ctx, func() (answer, error) { return r.attempt(ctx) },
+	got, err := backoff.Retry(ctx, func() (response, error) { return r.attempt(ctx) },
 		backoff.WithBackOff(delays), backoff.WithMaxElapsedTime(0))
 	if err == nil {
 		return got, r.attempts, nil
@@ -130,41 +130,41 @@ func (c *Client) send(ctx context.Context, request call) (answer, []Attempt, err
 	}
 	r.last.Ambiguous = r.isUnknown || r.ambiguous && !r.hasNoLookup
 	r.last.Attempts = r.attempts
-	return answer{}, r.attempts, r.last
+	return response{}, r.attempts, r.last
 }
 
 // attempt sends once, and once more with a new token after a 401.
-func (r *callRun) attempt(ctx context.Context) (answer, error) {
+func (r *callRun) attempt(ctx context.Context) (response, error) {
 	if r.ambiguous && r.lookup != nil {
 		emrID, found, err := r.lookup(ctx)
 		failure, failed := errors.AsType[*Error](err)
 		r.hasNoLookup = failed && failure.NeedsPerson
 		r.isUnknown = r.isUnknown || failed && failure.isNear
 		if failed && (r.isUnknown || !r.hasNoLookup) {
-			return answer{}, r.stopUnconfirmed(failure)
+			return response{}, r.stopUnconfirmed(failure)
 		}
 		if found {
-			return answer{status: http.StatusOK, lookedUp: emrID}, nil
+			return response{status: http.StatusOK, lookedUp: emrID}, nil
 		}
 		if r.last.Code == CodeOutcomeUnknown { // taken: it is looked up and not sent again
-			return answer{}, r.last
+			return response{}, r.last
 		}
 		if r.onResend != nil {
 			r.onResend()
 		}
 	}
-	got, e := r.exchange(ctx)
+	got, e := r.roundTrip(ctx)
 	if got.status == http.StatusUnauthorized && !r.hasNewToken {
 		r.hasNewToken = true
-		got, e = r.exchange(ctx)
+		got, e = r.roundTrip(ctx)
 	}
 	switch {
 	case e == nil:
 		return got, nil
 	case e.retryNow:
-		return answer{}, e
+		return response{}, e
 	default:
-		return answer{}, backoff.Permanent(e)
+		return response{}, backoff.Permanent(e)
 	}
 }
 
@@ -183,10 +183,10 @@ func (r *callRun) stopUnconfirmed(look *Error) error {
 	return backoff.Permanent(r.last)
 }
 
-// exchange sends one request and records the attempt.
-func (r *callRun) exchange(ctx context.Context) (answer, *Error) {
+// roundTrip sends one request and records the attempt.
+func (r *callRun) roundTrip(ctx context.Context) (response, *Error) {
 	entry := Attempt{Started: r.transport.now().Sub(r.began), RequestID: r.requestID}
-	got, e := r.signedExchange(ctx)
+	got, e := r.authorizedRoundTrip(ctx)
 	entry.Took, entry.Status = got.took, got.status
 	if e != nil {
 		r.last, r.ambiguous = e, r.ambiguous || e.Ambiguous
@@ -200,13 +200,13 @@ func (r *callRun) exchange(ctx context.Context) (answer, *Error) {
 	return got, e
 }
 
-func (r *callRun) signedExchange(ctx context.Context) (answer, *Error) {
+func (r *callRun) authorizedRoundTrip(ctx context.Context) (response, *Error) {
 	token, e := r.source.token(ctx)
 	if e != nil {
 		e.SignIn = true
-		return answer{}, e
+		return response{}, e
 	}
-	var got answer
+	var got response
 	took, e := r.transport.do(ctx, func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, r.method, cmp.Or(r.address, r.baseURL+r.path), bytes.NewReader(r.body))
 		if err != nil {
@@ -236,7 +236,7 @@ func (r *callRun) signedExchange(ctx context.Context) (answer, *Error) {
 	if e != nil || got.accepted(r.method) {
 		return got, e
 	}
-	e = refusal(got, r.method, r.transport.now())
+	e = responseError(got, r.method, r.transport.now())
 	switch e.Code {
 	case CodeRateLimited:
 		r.transport.pace.pause(e.RetryAfter)

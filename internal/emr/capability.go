@@ -42,7 +42,7 @@ func (c *Client) Metadata(ctx context.Context) (Capability, error) {
 	}
 	capability, ok := readCapability(got.body)
 	if !ok {
-		e := refused(got, attempts)
+		e := invalidSuccess(got, attempts)
 		e.tooLong = len(got.body) == maxCapability
 		return Capability{}, e
 	}

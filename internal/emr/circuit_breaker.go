@@ -12,8 +12,8 @@ import (
 const (
 	// probeSpread is the jitter of the probe interval, so that the practices of one EMR do not probe it at the same time.
 	probeSpread = 0.2
-	// maxHold bounds how long one Retry-After of the EMR can delay the next probe.
-	maxHold = 15 * time.Minute
+	// maxProbeDelay bounds how long one Retry-After of the EMR can delay the next probe.
+	maxProbeDelay = 15 * time.Minute
 	// minFailingPatients: trip the breaker when deliveries of this many patients fail with no success between, even if a probe succeeds.
 	minFailingPatients = 3
 	// maxDoublings bounds how often the wait doubles while the EMR answers probes and accepts no delivery.
@@ -111,8 +111,8 @@ func (b *circuitBreaker) untilProbe(now time.Time) time.Duration {
 	return max(0, b.nextProbe.Sub(now))
 }
 
-// resume opens the breaker when an earlier process left deliveries that wait for the EMR, and schedules a probe at once.
-func (b *circuitBreaker) resume(stalled bool, now time.Time) {
+// restoreOpen opens the breaker when an earlier process left deliveries that wait for the EMR, and schedules a probe at once.
+func (b *circuitBreaker) restoreOpen(stalled bool, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inOrderMode = true
@@ -134,7 +134,7 @@ func (b *circuitBreaker) setOutageStart(since time.Time) {
 // trip opens the breaker and schedules the next probe, no earlier than the EMR's Retry-After.
 func (b *circuitBreaker) trip(failure *Error, now time.Time) {
 	b.reason, b.rateLimited, b.inOrderMode = failure.Message, failure.Class() == ClassRateLimited, true
-	hold := min(failure.RetryAfter, maxHold)
+	hold := min(failure.RetryAfter, maxProbeDelay)
 	if b.state == breakerHalfOpen { // the probe succeeded and the trial failed
 		hold = max(hold, b.interval<<min(b.failedTrials, maxDoublings))
 		b.failedTrials++
@@ -199,13 +199,13 @@ func (b *circuitBreaker) recordSuccess(id string, began, now time.Time) (closed 
 }
 
 // attributeWithoutProbe attributes the failures that need no probe: those while the breaker was open, and 429 responses.
-func (b *circuitBreaker) attributeWithoutProbe(c Leased, d delivery, now time.Time) (v attribution, ok bool) {
+func (b *circuitBreaker) attributeWithoutProbe(c Leased, d deliveryOutcome, now time.Time) (v attribution, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	isTrial := b.wasTrial(d)
 	switch isRateLimited := d.err.Class() == ClassRateLimited; {
 	case b.state == breakerOpen && !isRateLimited:
-		if until := now.Add(min(d.err.RetryAfter, maxHold)); until.After(b.nextProbe) {
+		if until := now.Add(min(d.err.RetryAfter, maxProbeDelay)); until.After(b.nextProbe) {
 			b.nextProbe = until
 		}
 		return b.attributeToEMR(c, isTrial, true, now), true
@@ -223,7 +223,7 @@ func (b *circuitBreaker) attributeWithoutProbe(c Leased, d delivery, now time.Ti
 }
 
 // wasTrial reports whether a delivery was a trial.
-func (b *circuitBreaker) wasTrial(d delivery) bool {
+func (b *circuitBreaker) wasTrial(d deliveryOutcome) bool {
 	return b.state != breakerClosed && d.startedAt.After(b.openedAt)
 }
 
@@ -243,7 +243,7 @@ func (b *circuitBreaker) attributeToEMR(c Leased, isTrial, waits bool, now time.
 }
 
 // attributeAfterProbe decides between EMR and record, given a probe that began after the failure.
-func (b *circuitBreaker) attributeAfterProbe(c Leased, d delivery, probeErr error, now time.Time) attribution {
+func (b *circuitBreaker) attributeAfterProbe(c Leased, d deliveryOutcome, probeErr error, now time.Time) attribution {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	isTrial := b.wasTrial(d)

@@ -47,7 +47,7 @@ func StartConnection(app core.App, client *Client, userID string, by audit.Actor
 		return SignInStart{}, err
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
-		err := collections.AddEMRAuthState(tx, auth.Hash(state), userID, phi.Text(verifier), now, now.Add(stateLifetime), now.Add(-stateRetention))
+		err := collections.AddEMRAuthState(tx, auth.HashSecret(state), userID, phi.Text(verifier), now, now.Add(stateLifetime), now.Add(-stateRetention))
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func FinishConnection(ctx context.Context, app core.App, client *Client, back Ca
 	if err != nil {
 		return Tokens{}, fmt.Errorf("store EMR tokens: %w", err)
 	}
-	client.Adopt(tokens)
+	client.UseTokens(tokens)
 	return tokens, nil
 }
 
@@ -122,7 +122,7 @@ func upstreamStatus(e *Error) any {
 func consumeAuthState(app core.App, state string, now time.Time) (user *collections.User, verifier phi.Text, err error) {
 	invalid := fault.New(fault.Invalid, "invalid_oauth_state", "The sign-in at the EMR was not started here, was finished before or took too long. Start again.")
 	err = app.RunInTransaction(func(tx core.App) (err error) {
-		userID, v, err := collections.UseEMRAuthState(tx, auth.Hash(state), now)
+		userID, v, err := collections.UseEMRAuthState(tx, auth.HashSecret(state), now)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func WarnBeforeExpiry(app core.App, client *Client, now time.Time) (ending bool,
 	}
 	return true, app.RunInTransaction(func(tx core.App) error {
 		return notifications.Announce(tx, notifications.Announcement{
-			Kind: notifications.ServiceTrouble, Severity: "warning", Key: "emr_connection_ends:" + collections.Instant(tokens.RefreshExpiresAt),
+			Kind: notifications.ServiceTrouble, Severity: "warning", Key: "emr_connection_ends:" + collections.FormatInstant(tokens.RefreshExpiresAt),
 			Body: "The connection with the EMR ends within a day. To keep it, an administrator must sign in at the EMR again.",
 		}, now)
 	})

@@ -70,7 +70,7 @@ func Correct(tx core.App, observationID string, now time.Time) error {
 func Withhold(tx core.App, observationID string, now time.Time) error {
 	deleted, err := collections.DeleteUnattempted(tx, observationID)
 	if err == nil && deleted {
-		err = collections.SetFHIRStatus(tx, observationID, "", "", collections.Instant(now))
+		err = collections.SetFHIRStatus(tx, observationID, "", "", collections.FormatInstant(now))
 	}
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func correctForms(tx core.App, observationID string, retracted bool, now time.Ti
 	}
 	for _, sent := range forms {
 		if sent.SentHash == collections.InDocument {
-			if err := followInDocument(tx, observationID, sent, now); err != nil {
+			if err := waitForCorrectedDocument(tx, observationID, sent, now); err != nil {
 				return err
 			}
 			continue
@@ -101,7 +101,7 @@ func correctForms(tx core.App, observationID string, retracted bool, now time.Ti
 		if status == "" || sent.Form != collections.FormReading {
 			continue
 		}
-		if err := collections.SetFHIRStatus(tx, observationID, status, "", collections.Instant(now)); err != nil {
+		if err := collections.SetFHIRStatus(tx, observationID, status, "", collections.FormatInstant(now)); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func applyCorrection(tx core.App, sent collections.FormDelivery, s correctionSte
 	case stepStop:
 		return collections.StopTransmission(tx, sent.ID, codeNeverSent, neverSentMessage, now)
 	case stepNote:
-		return collections.CountCorrection(tx, sent.ID, now)
+		return collections.AddCorrection(tx, sent.ID, now)
 	case stepQueue:
 		return collections.QueueCorrection(tx, sent.ID, now)
 	}

@@ -113,7 +113,7 @@ func TestRetractedBeforeDelivery(t *testing.T) {
 	c = newChangingReading(t) // claimed but not yet loaded: the loaded reading is retracted
 	claim(t, c.app, 1, now)
 	c.retract()
-	if _, err := emr.Recover(c.app, nil, now); err != nil {
+	if _, err := emr.RequeueInterrupted(c.app, nil, now); err != nil {
 		t.Fatal(err)
 	}
 	c.send(time.Minute)

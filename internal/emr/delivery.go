@@ -29,9 +29,9 @@ func (w *Worker) send(ctx context.Context, app core.App, c Leased) (Result, erro
 	return w.record(app, c, d)
 }
 
-// delivery is the outcome of one attempt.
-type delivery struct {
-	delivered    Delivered
+// deliveryOutcome is the outcome of one attempt.
+type deliveryOutcome struct {
+	delivered    EMRCopy
 	err          *Error
 	attempts     []Attempt
 	startedAt    time.Time
@@ -45,7 +45,7 @@ type delivery struct {
 }
 
 // firstFailure returns when the first request of a failed delivery had failed.
-func (d *delivery) firstFailure() time.Time {
+func (d *deliveryOutcome) firstFailure() time.Time {
 	if len(d.attempts) == 0 {
 		return d.startedAt
 	}
@@ -53,11 +53,11 @@ func (d *delivery) firstFailure() time.Time {
 }
 
 // deliver sends one observation, or updates the EMR's copy. After an attempt with an unknown outcome it searches the EMR first.
-func (w *Worker) deliver(ctx context.Context, app core.App, c Leased) (delivery, error) {
+func (w *Worker) deliver(ctx context.Context, app core.App, c Leased) (deliveryOutcome, error) {
 	if c.Form == collections.FormDocument {
 		return w.deliverDocument(ctx, app, c)
 	}
-	d := delivery{startedAt: w.Clock()}
+	d := deliveryOutcome{startedAt: w.Clock()}
 	// An attempt under way is finished even during shutdown, since aborting it leaves its outcome unknown. Only a hanging EMR is
 	// not waited for.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -116,18 +116,18 @@ func (w *Worker) lookUp(ctx context.Context, c Leased, p payload) (emrID string,
 	return emrID, err
 }
 
-func (w *Worker) create(ctx context.Context, p payload, d *delivery) error {
+func (w *Worker) create(ctx context.Context, p payload, d *deliveryOutcome) error {
 	d.requested = true
 	created, err := w.EMR.CreateObservation(ctx, p.id, p.content, d.requestID)
 	if err != nil {
 		return err
 	}
-	d.delivered, d.attempts = Delivered{EMRID: created.EMRID, SentHash: p.hash()}, created.Attempts
+	d.delivered, d.attempts = EMRCopy{EMRID: created.EMRID, SentHash: p.hash()}, created.Attempts
 	return nil
 }
 
 // update updates the EMR's copy, unless it is known to have this content.
-func (w *Worker) update(ctx context.Context, c Leased, p payload, d *delivery) error {
+func (w *Worker) update(ctx context.Context, c Leased, p payload, d *deliveryOutcome) error {
 	d.delivered.SentHash = p.hash()
 	if c.SentHash == d.delivered.SentHash && !c.Ambiguous {
 		return nil
@@ -143,7 +143,7 @@ func (w *Worker) update(ctx context.Context, c Leased, p payload, d *delivery) e
 }
 
 // setError records an *Error as the outcome of the delivery; it returns any other error.
-func (d *delivery) setError(err error) error {
+func (d *deliveryOutcome) setError(err error) error {
 	if err == nil {
 		return nil
 	}

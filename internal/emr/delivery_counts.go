@@ -40,8 +40,8 @@ func Backlog(app core.App) (pending, processing, awaitingRetry int, err error) {
 	return collections.TransmissionBacklog(app)
 }
 
-// Find returns one delivery with its attempts, oldest first, or a not-found fault.
-func Find(app core.App, id string) (*collections.Transmission, []collections.TransmissionAttempt, error) {
+// FindDelivery returns one delivery with its attempts, oldest first, or a not-found fault.
+func FindDelivery(app core.App, id string) (*collections.Transmission, []collections.TransmissionAttempt, error) {
 	found, err := collections.FindTransmission(app, id)
 	if collections.IsNotFound(err) {
 		return nil, nil, fault.Missing()
@@ -80,7 +80,7 @@ func CountDeliveries(app core.App, since time.Time) (f DeliveryCounts, err error
 	if f.Unlinked, _, err = collections.CountBlockedTransmissions(app); err != nil {
 		return f, err
 	}
-	if f.CorrectionsDue, err = collections.CorrectionsDue(app); err != nil {
+	if f.CorrectionsDue, err = collections.CountCorrectionsDue(app); err != nil {
 		return f, err
 	}
 	f.Transmitted, f.Failed, f.LastTransmitted, err = collections.TransmissionsSince(app, since)

@@ -34,7 +34,7 @@ func leaseBy(app core.App, now time.Time, take func(tx core.App) ([]Leased, erro
 			if c.Form != collections.FormReading {
 				continue
 			}
-			if err := collections.SetFHIRStatus(prepared, c.ObservationID, collections.FHIRProcessing, "", collections.Instant(now)); err != nil {
+			if err := collections.SetFHIRStatus(prepared, c.ObservationID, collections.FHIRProcessing, "", collections.FormatInstant(now)); err != nil {
 				return err
 			}
 		}
@@ -49,17 +49,17 @@ func leaseOne(tx core.App, observationID string, now time.Time) (Leased, error) 
 	if err != nil {
 		return c, err
 	}
-	return c, collections.SetFHIRStatus(tx, observationID, collections.FHIRProcessing, "", collections.Instant(now))
+	return c, collections.SetFHIRStatus(tx, observationID, collections.FHIRProcessing, "", collections.FormatInstant(now))
 }
 
-// Delivered is the EMR's copy of an observation.
-type Delivered struct {
+// EMRCopy is the EMR's copy of an observation.
+type EMRCopy struct {
 	EMRID    string
 	SentHash string // of the resource as sent, without the EMR's id; "" when a search found the copy
 }
 
 // Succeed moves a leased delivery to transmitted. again is true when its reading changed since the lease: it is queued again.
-func Succeed(tx core.App, c Leased, d Delivered, startedAt, now time.Time) (again bool, err error) {
+func Succeed(tx core.App, c Leased, d EMRCopy, startedAt, now time.Time) (again bool, err error) {
 	again, err = storeResult(tx, c, collections.FinishedTransmission{
 		Status: collections.FHIRTransmitted, Attempts: c.AttemptCount, EMRID: d.EMRID, SentHash: d.SentHash,
 	}, startedAt, now)
@@ -136,7 +136,7 @@ func Fail(tx core.App, c Leased, f Failure, schedule Schedule, spread float64, s
 		return next, err
 	}
 	if !again || f.isRefusal() {
-		err = openManualTask(tx, c, f.IsCopyWrong, now)
+		err = openCorrectionTask(tx, c, f.IsCopyWrong, now)
 	}
 	if err != nil || again {
 		return next, err
@@ -166,9 +166,9 @@ func storeResult(tx core.App, c Leased, s collections.FinishedTransmission, star
 	return again, err
 }
 
-// Recover makes pending what an earlier process left in processing, except the own leases of this one. It uses up no attempt, and the
+// RequeueInterrupted makes pending what an earlier process left in processing, except the own leases of this one. It uses up no attempt, and the
 // worker searches the EMR before it sends. Source: docs/decisions/transmissions.md, "Stuck processing".
-func Recover(app core.App, own []string, now time.Time) (recovered int, err error) {
+func RequeueInterrupted(app core.App, own []string, now time.Time) (recovered int, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		observations, err := collections.RecoverTransmissions(tx, own, now)
 		if err != nil {
@@ -179,7 +179,7 @@ func Recover(app core.App, own []string, now time.Time) (recovered int, err erro
 			if id == "" {
 				continue // a form other than the reading itself
 			}
-			if err := collections.SetFHIRStatus(prepared, id, collections.FHIRPending, "", collections.Instant(now)); err != nil {
+			if err := collections.SetFHIRStatus(prepared, id, collections.FHIRPending, "", collections.FormatInstant(now)); err != nil {
 				return err
 			}
 		}

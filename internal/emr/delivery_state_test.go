@@ -53,7 +53,9 @@ func claim(t testing.TB, app core.App, limit int, at time.Time) []emr.Leased {
 
 func TestClaimDueDeliveries(t *testing.T) {
 	app := newApp(t)
-	at := func(minutes int) string { return collections.Instant(now.Add(time.Duration(minutes) * time.Minute)) }
+	at := func(minutes int) string {
+		return collections.FormatInstant(now.Add(time.Duration(minutes) * time.Minute))
+	}
 	rows := []dbx.Params{
 		{
 			"id": "retry due", "status": "failed", "next_retry_at": at(0), "created_at": at(-30), "attempt_count": 2, "ambiguous": true,
@@ -85,7 +87,7 @@ func TestClaimDueDeliveries(t *testing.T) {
 	i := slices.IndexFunc(first, func(c emr.Leased) bool { return c.ID == "retry due" })
 	want := emr.Leased{
 		ID: "retry due", ObservationID: "observation retry due", PatientID: patient, AttemptCount: 2,
-		ClaimedAt: at(0), Ambiguous: true, CreatedAt: at(-30),
+		LeasedAt: at(0), Ambiguous: true, CreatedAt: at(-30),
 	}
 	if diff := cmp.Diff(want, first[i]); diff != "" {
 		t.Error(diff)
@@ -149,16 +151,16 @@ func TestSucceed(t *testing.T) {
 	id, observation := queueDelivery(t, app, patient, now)
 	started, ended := now.Add(time.Second), now.Add(2*time.Second)
 	c := claim(t, app, 1, now)[0]
-	if _, err := emr.Succeed(app, c, emr.Delivered{EMRID: "emr-7", SentHash: "abc"}, started, ended); err != nil {
+	if _, err := emr.Succeed(app, c, emr.EMRCopy{EMRID: "emr-7", SentHash: "abc"}, started, ended); err != nil {
 		t.Fatal(err)
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{
 		"status": "transmitted", "emr_resource_id": "emr-7", "sent_hash": "abc", "claimed_at": "",
-		"attempt_count": 0.0, "first_attempted_at": collections.Instant(started), "last_attempted_at": collections.Instant(started),
-		"updated_at": collections.Instant(ended), "next_retry_at": "",
+		"attempt_count": 0.0, "first_attempted_at": collections.FormatInstant(started), "last_attempted_at": collections.FormatInstant(started),
+		"updated_at": collections.FormatInstant(ended), "next_retry_at": "",
 	})
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "transmitted", "emr_resource_id": "emr-7"})
-	if _, err := emr.Succeed(app, c, emr.Delivered{EMRID: "emr-8"}, started, ended); !errors.Is(err, emr.ErrLeaseExpired) {
+	if _, err := emr.Succeed(app, c, emr.EMRCopy{EMRID: "emr-8"}, started, ended); !errors.Is(err, emr.ErrLeaseExpired) {
 		t.Errorf("succeeded twice: %v", err)
 	}
 }
@@ -183,14 +185,14 @@ func TestFailUsesTheSchedule(t *testing.T) {
 		}
 		want := map[string]any{
 			"status": "failed", "attempt_count": float64(min(send, 5)), "error_code": "emr_unavailable", "error_message": "EMR unavailable (503)",
-			"first_attempted_at": collections.Instant(now.Add(-time.Millisecond)), "last_attempted_at": collections.Instant(started),
+			"first_attempted_at": collections.FormatInstant(now.Add(-time.Millisecond)), "last_attempted_at": collections.FormatInstant(started),
 			"diagnostics": "the EMR's own words", "ambiguous": send >= 2, "next_retry_at": "",
 		}
 		if send <= 5 {
 			if !next.Equal(at.Add(schedule[send-1])) {
 				t.Errorf("send %d: again at %s", send, next)
 			}
-			want["next_retry_at"] = collections.Instant(next)
+			want["next_retry_at"] = collections.FormatInstant(next)
 			at = next
 		} else if !next.IsZero() {
 			t.Errorf("a seventh send at %s", next)
@@ -273,11 +275,11 @@ func TestFigures(t *testing.T) {
 		t.Errorf("%+v (%v)", f, err)
 	}
 	for i, row := range []dbx.Params{
-		{"status": "transmitted", "last_attempted_at": collections.Instant(now.Add(-time.Microsecond))},
-		{"status": "transmitted", "last_attempted_at": collections.Instant(now)},
-		{"status": "transmitted", "last_attempted_at": collections.Instant(now.Add(time.Hour))},
-		{"status": "failed", "last_attempted_at": collections.Instant(now.Add(2 * time.Hour)), "next_retry_at": collections.Instant(now.Add(3 * time.Hour))},
-		{"status": "failed", "last_attempted_at": collections.Instant(now.Add(-time.Hour))},
+		{"status": "transmitted", "last_attempted_at": collections.FormatInstant(now.Add(-time.Microsecond))},
+		{"status": "transmitted", "last_attempted_at": collections.FormatInstant(now)},
+		{"status": "transmitted", "last_attempted_at": collections.FormatInstant(now.Add(time.Hour))},
+		{"status": "failed", "last_attempted_at": collections.FormatInstant(now.Add(2 * time.Hour)), "next_retry_at": collections.FormatInstant(now.Add(3 * time.Hour))},
+		{"status": "failed", "last_attempted_at": collections.FormatInstant(now.Add(-time.Hour))},
 		{"status": "pending"},
 		{"status": "processing"},
 	} {
@@ -296,19 +298,19 @@ func TestRecover(t *testing.T) {
 	id, observation := queueDelivery(t, app, patient, now)
 	waiting, _ := queueDelivery(t, app, patient, now.Add(time.Minute))
 	lost := claim(t, app, 1, now)[0]
-	if n, err := emr.Recover(app, []string{lost.ID}, now); err != nil || n != 0 {
+	if n, err := emr.RequeueInterrupted(app, []string{lost.ID}, now); err != nil || n != 0 {
 		t.Errorf("%d own ones recovered (%v)", n, err)
 	}
-	if n, err := emr.Recover(app, []string{"TXN-2026-000099"}, now.Add(time.Second)); err != nil || n != 1 {
+	if n, err := emr.RequeueInterrupted(app, []string{"TXN-2026-000099"}, now.Add(time.Second)); err != nil || n != 1 {
 		t.Fatalf("%d recovered (%v)", n, err)
 	}
 	check(t, app, collections.Transmissions, id, map[string]any{"status": "pending", "ambiguous": true, "attempt_count": 0.0, "claimed_at": ""})
 	check(t, app, collections.Transmissions, waiting, map[string]any{"status": "pending", "ambiguous": false})
 	check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "pending"})
-	if _, err := emr.Succeed(app, lost, emr.Delivered{}, now, now); !errors.Is(err, emr.ErrLeaseExpired) {
+	if _, err := emr.Succeed(app, lost, emr.EMRCopy{}, now, now); !errors.Is(err, emr.ErrLeaseExpired) {
 		t.Errorf("the gone worker stored a result: %v", err)
 	}
-	if n, err := emr.Recover(app, nil, now); err != nil || n != 0 {
+	if n, err := emr.RequeueInterrupted(app, nil, now); err != nil || n != 0 {
 		t.Errorf("%d recovered again (%v)", n, err)
 	}
 }
@@ -322,7 +324,7 @@ func TestStuck(t *testing.T) {
 		if err != nil || len(stuck) != want {
 			t.Errorf("after %d minutes: %d stuck (%v)", minutes, len(stuck), err)
 		}
-		if len(stuck) == 1 && (stuck[0].ID != id || stuck[0].ClaimedAt != claimed.ClaimedAt || !stuck[0].Ambiguous) {
+		if len(stuck) == 1 && (stuck[0].ID != id || stuck[0].LeasedAt != claimed.LeasedAt || !stuck[0].Ambiguous) {
 			t.Errorf("%+v", stuck[0])
 		}
 	}
@@ -335,7 +337,7 @@ func TestList(t *testing.T) {
 	third, _ := queueDelivery(t, app, patient, now.Add(2*time.Minute))
 	c := claim(t, app, 1, now)[0]
 	later := now.Add(time.Hour)
-	if _, err := emr.Succeed(app, c, emr.Delivered{EMRID: "x"}, later, later); err != nil {
+	if _, err := emr.Succeed(app, c, emr.EMRCopy{EMRID: "x"}, later, later); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {

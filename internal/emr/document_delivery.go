@@ -28,7 +28,8 @@ const (
 	documentIsWrong = "A report in the EMR's chart shows readings that were corrected or entered in error since. Remove it there, or mark it as superseded."
 )
 
-// copyOf is the version of a document that was staged last. Its period ends with its making, if that was earlier.
+// copyOf returns the last staged version of a document. Its period ends no later than the time at
+// which it was made.
 func (w *Worker) copyOf(c Leased, externalID string) DocumentCopy {
 	d := w.documentOf(c)
 	v := DocumentCopy{
@@ -43,8 +44,8 @@ func (w *Worker) copyOf(c Leased, externalID string) DocumentCopy {
 
 // deliverDocument sends a report, or replaces the EMR's copy. After an unknown outcome it first searches for the version that was sent; only one that
 // is not there is followed by another.
-func (w *Worker) deliverDocument(ctx context.Context, app core.App, c Leased) (d delivery, err error) {
-	d = delivery{startedAt: w.Clock(), requestID: uuid.NewString(), delivered: Delivered{EMRID: c.EMRID}}
+func (w *Worker) deliverDocument(ctx context.Context, app core.App, c Leased) (d deliveryOutcome, err error) {
+	d = deliveryOutcome{startedAt: w.Clock(), requestID: uuid.NewString(), delivered: EMRCopy{EMRID: c.EMRID}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(w.sendCtx, cancel)()
@@ -63,7 +64,7 @@ func (w *Worker) deliverDocument(ctx context.Context, app core.App, c Leased) (d
 			return d, d.setDocumentError(err)
 		case isFound:
 			d.oldIsCurrent = c.EMRID != "" && c.EMRID != found && w.EMR.IsDocumentCurrent(ctx, c.EMRID)
-			d.delivered = Delivered{EMRID: found, SentHash: c.DocumentHash}
+			d.delivered = EMRCopy{EMRID: found, SentHash: c.DocumentHash}
 			if c.DocumentChange == c.Corrections {
 				return d, nil
 			}
@@ -76,7 +77,7 @@ func (w *Worker) deliverDocument(ctx context.Context, app core.App, c Leased) (d
 }
 
 // sendDocument makes the report, stages it and sends it.
-func (w *Worker) sendDocument(ctx context.Context, app core.App, c Leased, externalID string, d *delivery) error {
+func (w *Worker) sendDocument(ctx context.Context, app core.App, c Leased, externalID string, d *deliveryOutcome) error {
 	madeAt := w.Clock()
 	of := w.documentOf(c)
 	w.rendering <- struct{}{}
@@ -89,7 +90,7 @@ func (w *Worker) sendDocument(ctx context.Context, app core.App, c Leased, exter
 		d.canceled = true
 		return nil
 	}
-	c.DocumentVersion, c.DocumentHash, c.DocumentAt = c.DocumentVersion+1, fhir.AttachmentHash(pdf), collections.Instant(madeAt)
+	c.DocumentVersion, c.DocumentHash, c.DocumentAt = c.DocumentVersion+1, fhir.AttachmentHash(pdf), collections.FormatInstant(madeAt)
 	err = app.RunInTransaction(func(tx core.App) error {
 		held, err := collections.StageDocument(tx, c, madeAt)
 		if err == nil && !held {
@@ -110,12 +111,12 @@ func (w *Worker) sendDocument(ctx context.Context, app core.App, c Leased, exter
 		return err
 	}
 	d.attempts = append(d.attempts, created.Attempts...)
-	d.delivered = Delivered{EMRID: created.EMRID, SentHash: c.DocumentHash}
+	d.delivered = EMRCopy{EMRID: created.EMRID, SentHash: c.DocumentHash}
 	return nil
 }
 
 // exchangeDocument updates the EMR's copy in place, or, where it has none or refuses updates, creates the version as a new document.
-func (w *Worker) exchangeDocument(ctx context.Context, c Leased, version DocumentCopy, document fhir.Document, externalID string, d *delivery) (Created, error) {
+func (w *Worker) exchangeDocument(ctx context.Context, c Leased, version DocumentCopy, document fhir.Document, externalID string, d *deliveryOutcome) (Created, error) {
 	invalid := &Error{Code: CodeInvalidResource, Message: "The document has no FHIR form"}
 	if old := document.EMRID; old != "" {
 		content, err := fhir.DeliveredDocument(document, externalID).Encode()
@@ -142,23 +143,24 @@ func (w *Worker) exchangeDocument(ctx context.Context, c Leased, version Documen
 }
 
 // setDocumentError is setError with texts about the document.
-func (d *delivery) setDocumentError(err error) error {
+func (d *deliveryOutcome) setDocumentError(err error) error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		e.Message = strings.Replace(strings.Replace(e.Message, "the observation", "the document", 1), "Observation not found", "Document not found", 1)
 	}
 	return d.setError(err)
 }
 
-// finishDocument makes the readings of a delivered document transmitted, and opens a task where the EMR still counts a document that it replaces.
-func finishDocument(tx core.App, c Leased, d delivery, now time.Time) error {
+// finishDocument marks the readings of a delivered document as transmitted, and opens a task if the
+// EMR still shows the replaced document as current.
+func finishDocument(tx core.App, c Leased, d deliveryOutcome, now time.Time) error {
 	if c.Form != collections.FormDocument {
 		return nil
 	}
-	if err := collections.HoldReadings(tx, c.ID, now); err != nil || !d.oldIsCurrent {
+	if err := collections.MarkReadingsInDocument(tx, c.ID, now); err != nil || !d.oldIsCurrent {
 		return err
 	}
 	c.Corrections = max(c.Corrections, 1)
-	return openManualTask(tx, c, true, now)
+	return openCorrectionTask(tx, c, true, now)
 }
 
 // correctDocuments queues a new version of the documents that show a changed reading, or may.
@@ -172,12 +174,12 @@ func correctDocuments(tx core.App, observationID string, now time.Time) error {
 	return err
 }
 
-// followInDocument makes a changed reading that a document has pending until the corrected document is there.
-func followInDocument(tx core.App, observationID string, sent collections.FormDelivery, now time.Time) error {
-	if err := collections.FollowInDocument(tx, sent.ID, now); err != nil || sent.Form != collections.FormReading {
+// waitForCorrectedDocument keeps a changed reading pending until the corrected document is delivered.
+func waitForCorrectedDocument(tx core.App, observationID string, sent collections.FormDelivery, now time.Time) error {
+	if err := collections.WaitForCorrectedDocument(tx, sent.ID, now); err != nil || sent.Form != collections.FormReading {
 		return err
 	}
-	return collections.SetFHIRStatus(tx, observationID, collections.FHIRPending, "", collections.Instant(now))
+	return collections.SetFHIRStatus(tx, observationID, collections.FHIRPending, "", collections.FormatInstant(now))
 }
 
 // queryDocument queries how the delivery of a document ended.

@@ -17,7 +17,7 @@ const monthsToCorrect = 12
 func (w *Worker) QueueMonths(ctx context.Context, app core.App, now time.Time) (queued int, err error) {
 	current := monthStart(now.In(w.Documents.Zone), 0)
 	last := monthStart(current, -1)
-	first, err := collections.OldestParked(app, last)
+	first, err := collections.OldestSuspendedReading(app, last)
 	if err != nil {
 		return 0, err
 	}

@@ -13,7 +13,7 @@ import (
 
 func (c *changingReading) checkTask(what string, open bool) {
 	c.t.Helper()
-	due, err := collections.CorrectionsDue(c.app)
+	due, err := collections.CountCorrectionsDue(c.app)
 	if err != nil || (due == 1) != open {
 		c.t.Errorf("%s: %d tasks, open is to be %t (%v)", what, due, open, err)
 	}
@@ -108,7 +108,7 @@ func TestDiagnosticsClearedWithError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newChangingReading(t)
 			refused(c)
-			found, _, err := emr.Find(c.app, c.id)
+			found, _, err := emr.FindDelivery(c.app, c.id)
 			if err != nil || found.GetString("diagnostics") == "" {
 				t.Fatalf("no words: %v", err)
 			}
@@ -223,7 +223,7 @@ func TestCountsExcludeDeletedPatients(t *testing.T) {
 	queueDelivery(t, app, unlinkedPatient, now)
 	for _, change := range []string{
 		"UPDATE transmissions SET waits_for = 'link' WHERE id LIKE '%1'",
-		fmt.Sprintf("UPDATE transmissions SET status = 'transmitted', correction_due_at = '%s' WHERE id LIKE '%%2'", collections.Instant(now)),
+		fmt.Sprintf("UPDATE transmissions SET status = 'transmitted', correction_due_at = '%s' WHERE id LIKE '%%2'", collections.FormatInstant(now)),
 	} {
 		if _, err := app.DB().NewQuery(change).Execute(); err != nil {
 			t.Fatal(err)
@@ -239,7 +239,7 @@ func TestCountsExcludeDeletedPatients(t *testing.T) {
 	if got := count(); got != [2]int{1, 1} {
 		t.Errorf("before: %v", got)
 	}
-	if _, err := app.DB().Update(collections.Patients, dbx.Params{"deleted_at": collections.Instant(now)}, dbx.HashExp{"id": unlinkedPatient}).Execute(); err != nil {
+	if _, err := app.DB().Update(collections.Patients, dbx.Params{"deleted_at": collections.FormatInstant(now)}, dbx.HashExp{"id": unlinkedPatient}).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	if got := count(); got != [2]int{0, 0} {
@@ -254,7 +254,7 @@ func TestRecoveredHasNoRetryTime(t *testing.T) {
 	c.send(time.Minute)
 	c.clock.advance(time.Hour)
 	claim(t, c.app, 1, c.clock.now())
-	if _, err := emr.Recover(c.app, nil, c.clock.now()); err != nil {
+	if _, err := emr.RequeueInterrupted(c.app, nil, c.clock.now()); err != nil {
 		t.Fatal(err)
 	}
 	check(t, c.app, collections.Transmissions, c.id, map[string]any{"status": "pending", "next_retry_at": "", "ambiguous": true})

@@ -35,7 +35,8 @@ const (
 	CodeUpdateRefused = "update_refused"
 	// CodeTooLarge: the EMR, or a proxy before it, does not take so much in a request. It is not retried.
 	CodeTooLarge = "too_large"
-	// CodeOutcomeUnknown: the EMR took the observation and does not show it. It is never sent again unless a person states that it is not there.
+	// CodeOutcomeUnknown: the EMR accepted the observation and does not return it. It is sent again
+	// only after a person confirms that it is missing.
 	CodeOutcomeUnknown = collections.OutcomeUnknown
 )
 
@@ -108,7 +109,7 @@ func (e *Error) mayBeRunning() bool {
 
 // isOwnFailure reports an answer of the EMR itself that it failed, so that it did not store the resource in its own view. Gateways have other
 // statuses, and pages or objects of their own. Source: docs/decisions/transmissions.md, "Look-ups".
-func isOwnFailure(a answer) bool {
+func isOwnFailure(a response) bool {
 	switch a.status {
 	case http.StatusInternalServerError, http.StatusNotImplemented, http.StatusServiceUnavailable:
 		return len(bytes.TrimSpace(a.body)) == 0 || fhir.IsOutcome(a.body)
@@ -121,7 +122,8 @@ func searchOutdated(after time.Duration) *Error {
 	return &Error{Code: CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, TrustSearchAfter: after}
 }
 
-// outcomeUnknown is the error of a request that the EMR took without a result, or of a search that does not find it since.
+// outcomeUnknown is the error of a request that the EMR accepted without a result, or of a search
+// that does not find it afterwards.
 func outcomeUnknown(status int) *Error {
 	message := "EMR took the observation and does not show it"
 	if status != 0 {
@@ -165,11 +167,11 @@ func untrusted(err error) bool {
 	return ok
 }
 
-// refusal turns a response that is not a success into an error. Only a create or an update carries a resource that names a patient, so
+// responseError turns a response that is not a success into an error. Only a create or an update carries a resource that names a patient, so
 // only there can a 4xx be about either. Source: docs/decisions/transmissions.md, "Delivery failure texts".
-func refusal(a answer, method string, now time.Time) *Error {
+func responseError(a response, method string, now time.Time) *Error {
 	outcome := fhir.ParseOutcome(a.body)
-	if isTaken(method, a.status) {
+	if isAcceptedWithoutResult(method, a.status) {
 		e := outcomeUnknown(a.status)
 		e.Diagnostics, e.took = outcome.Diagnostics, a.took
 		return e
@@ -205,9 +207,9 @@ func refusal(a answer, method string, now time.Time) *Error {
 	return e
 }
 
-// isTaken reports whether a create or an update was accepted without its result; an update has none with 204. Source: RFC 9110, sections 15.3.3 and
+// isAcceptedWithoutResult reports whether a create or an update was accepted without its result; an update has none with 204. Source: RFC 9110, sections 15.3.3 and
 // 15.3.5.
-func isTaken(method string, status int) bool {
+func isAcceptedWithoutResult(method string, status int) bool {
 	return hasResource(method) && status == http.StatusAccepted || method == http.MethodPost && status == http.StatusNoContent
 }
 

@@ -41,7 +41,7 @@ func (e *Error) Class() ErrorClass {
 }
 
 // Probe reports whether the EMR can be reached: it issues a token where one is needed and answers a request for its CapabilityStatement. A
-// refusal of that request is an answer, too, and so is a statement that is too long to read. The error is always an *Error.
+// responseError of that request is an answer, too, and so is a statement that is too long to read. The error is always an *Error.
 func (c *Client) Probe(ctx context.Context) error {
 	_, err := c.Metadata(ctx)
 	if refusal, ok := errors.AsType[*Error](err); ok && (refusal.Class() == ClassRequest || refusal.tooLong) {

@@ -70,7 +70,7 @@ func (w *Worker) leaseQueued(app core.App, take func(app core.App) ([]Leased, er
 			return take(app)
 		}
 		err = app.RunInTransaction(func(tx core.App) (err error) {
-			if err = collections.ParkReadings(tx, w.Clock()); err == nil {
+			if err = collections.SuspendReadings(tx, w.Clock()); err == nil {
 				leased, err = take(tx)
 			}
 			return err

@@ -108,7 +108,7 @@ func byContent(l lookup, copies *copyOwners) copySearch {
 			if !l.matches(r, l.mayDiffer) {
 				return false, nil
 			}
-			return copies.claim(r.ID, l.sought)
+			return copies.assign(r.ID, l.sought)
 		},
 		isNear: func(r foundObservation) (bool, error) {
 			if !l.resembles(r) {
@@ -138,8 +138,9 @@ func (s copySearch) read(results []foundObservation) (emrID string, isNear bool,
 	return "", isNear, nil
 }
 
-// searchCopy reads all pages of a search and returns the id of the first copy in them; "" if the EMR answered as it was queried and has none. An
-// answer to another question, and a refusal, are errors with NeedsPerson.
+// searchCopy reads all pages of a search and returns the id of the first copy; "" if the EMR ran
+// the query and has none. A response to another query and a rejected search are errors with
+// NeedsPerson.
 func (c *Client) searchCopy(ctx context.Context, l lookup, s copySearch) (emrID string, err error) {
 	staleUntil, began := c.searches.staleUntil(s.key, l.isRecovered), c.transport.now()
 	isStale, address, hasNear := began.Before(staleUntil), c.baseURL+"/"+cmp.Or(s.resourceType, "Observation")+"?"+s.query, false
@@ -156,7 +157,7 @@ func (c *Client) searchCopy(ctx context.Context, l lookup, s copySearch) (emrID 
 			break
 		}
 		if !ok {
-			return "", refused(got, attempts)
+			return "", invalidSuccess(got, attempts)
 		}
 		emrID, isNear, err := s.read(page.observations)
 		if emrID != "" || err != nil {
@@ -239,8 +240,8 @@ func (o *copyOwners) add(emrID, observationID string) {
 	}
 }
 
-// claim gives a copy to an observation, unless it belongs to another.
-func (o *copyOwners) claim(emrID string, by sought) (bool, error) {
+// assign gives a copy to an observation, unless it belongs to another.
+func (o *copyOwners) assign(emrID string, by sought) (bool, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	isFree, err := o.mayHave(emrID, by)

@@ -28,10 +28,10 @@ func (f Failure) hidesRefusal(c Leased) bool {
 	return f.Code == CodeSearchOutdated && c.ErrorCode != "" && !slices.Contains(transientCodes, c.ErrorCode)
 }
 
-// openManualTask opens a task for a copy at the EMR that was not updated: one of a reading entered in error, or of a reading completed
+// openCorrectionTask opens a task for a copy at the EMR that was not updated: one of a reading entered in error, or of a reading completed
 // later. It stays open until a person closes it or an update succeeds.
 // Source: docs/decisions/fhir.md, "Withdrawn or corrected after delivery".
-func openManualTask(tx core.App, c Leased, isRetracted bool, now time.Time) error {
+func openCorrectionTask(tx core.App, c Leased, isRetracted bool, now time.Time) error {
 	hasCopy := c.EMRID != "" || c.SentHash != "" || c.Ambiguous
 	if !isRetracted && (c.Corrections == 0 || !hasCopy) {
 		return nil
@@ -53,9 +53,9 @@ func openManualTask(tx core.App, c Leased, isRetracted bool, now time.Time) erro
 	return notifications.Announce(tx, notice, now)
 }
 
-// Acknowledge closes the task to correct the EMR's copy, with a person's notes. Later failures of the same update do not open it again; a
+// CloseCorrectionTask closes the task to correct the EMR's copy, with a person's notes. Later failures of the same update do not open it again; a
 // later change of the reading does.
-func Acknowledge(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) error {
+func CloseCorrectionTask(app core.App, id string, notes phi.Text, by audit.Actor, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		found, err := collections.FindTransmission(tx, id)
 		if err != nil {

@@ -56,7 +56,7 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 	id, match := createdID(got, "Observation"), conditional && got.status == http.StatusOK
 	if got.status == http.StatusOK && id == "" && (!match || !maybeFHIR(got.body)) {
 		// A 200 that is neither a match nor names the new resource, such as a proxy's page, does not confirm a create.
-		e := refused(got, attempts)
+		e := invalidSuccess(got, attempts)
 		e.Ambiguous = true
 		return Created{}, e
 	}
@@ -65,14 +65,14 @@ func (c *Client) CreateObservation(ctx context.Context, observationID string, re
 	return Created{EMRID: id, AlreadyThere: match, Attempts: attempts}, nil
 }
 
-// refused turns an unusable success into an error, in the last attempt too.
-func refused(got answer, attempts []Attempt) *Error {
+// invalidSuccess turns an unusable success into an error, in the last attempt too.
+func invalidSuccess(got response, attempts []Attempt) *Error {
 	attempts[len(attempts)-1].Code = CodeUnavailable
 	return &Error{Code: CodeUnavailable, Status: got.status, Message: unavailable(got.status), Attempts: attempts}
 }
 
 // createdID returns the EMR's id from the headers, else from the body; "" when neither has one.
-func createdID(got answer, resourceType string) string {
+func createdID(got response, resourceType string) string {
 	for _, name := range []string{"Location", "Content-Location"} {
 		if id := locationID(got.header.Get(name), resourceType); id != "" {
 			return id

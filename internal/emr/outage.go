@@ -35,7 +35,7 @@ func (w *Worker) LastReached() time.Time {
 }
 
 // attribute decides whether a failure is the EMR's or the record's, and updates the circuit breaker.
-func (w *Worker) attribute(c Leased, d delivery) attribution {
+func (w *Worker) attribute(c Leased, d deliveryOutcome) attribution {
 	now := w.Clock()
 	if d.err == nil || d.err.Class() == ClassRequest {
 		if d.requested && (d.err == nil || d.err.Status != 0) && w.breaker.recordSuccess(c.ID, d.startedAt, now) {
@@ -87,7 +87,7 @@ func (w *Worker) restoreOutage(app core.App) {
 	} else if stalled > 0 {
 		w.breaker.setOutageStart(since)
 	}
-	w.breaker.resume(stalled > 0, w.Clock())
+	w.breaker.restoreOpen(stalled > 0, w.Clock())
 }
 
 // probeIfDue probes while the circuit breaker is open, and returns the wait until the next probe; 0 when deliveries may be sent.
@@ -129,7 +129,7 @@ func (w *Worker) announceOutage(app core.App) error {
 	waiting, err := collections.DueTransmissions(app, now)
 	if err == nil {
 		err = notifications.Announce(app, notifications.Announcement{
-			Kind: notifications.EMROutage, Severity: "warning", Key: outageKey + collections.Instant(since),
+			Kind: notifications.EMROutage, Severity: "warning", Key: outageKey + collections.FormatInstant(since),
 			Body: fmt.Sprintf("The EMR has accepted nothing since %s: %s. %d deliveries are queued; they are sent automatically once it is available.",
 				formatTime(since), o.reason, waiting),
 		}, now)
@@ -149,7 +149,7 @@ func (w *Worker) endOutage(app core.App) error {
 			return err
 		}
 		err = notifications.Announce(app, notifications.Announcement{
-			Kind: notifications.EMROutage, Severity: "success", Key: recoveryKey + collections.Instant(o.since),
+			Kind: notifications.EMROutage, Severity: "success", Key: recoveryKey + collections.FormatInstant(o.since),
 			Body: fmt.Sprintf("The EMR is available again after an outage from %s to %s. %d deliveries were made since; none is queued.",
 				formatTime(o.since), formatTime(o.recoveredAt), delivered),
 		}, w.Clock())

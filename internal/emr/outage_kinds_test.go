@@ -186,7 +186,7 @@ func (s *simulation) kill() {
 	s.stop()
 	_, err := s.DB().NewQuery(`UPDATE transmissions SET status = 'processing', claimed_at = {:now} WHERE id IN
 		(SELECT id FROM transmissions WHERE status = 'pending' ORDER BY created_at LIMIT 2)`).
-		Bind(dbx.Params{"now": collections.Instant(time.Now())}).Execute()
+		Bind(dbx.Params{"now": collections.FormatInstant(time.Now())}).Execute()
 	if err != nil {
 		s.t.Fatal(err)
 	}

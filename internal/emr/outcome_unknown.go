@@ -33,7 +33,7 @@ func (w *Worker) Resolve(app core.App, id, outcome string, notes phi.Text, by au
 			return fault.State("invalid_state", "The outcome of this transmission is not unknown.")
 		}
 		if found.Form() == collections.FormDocument && outcome == OutcomePresent {
-			if err := collections.HoldReadings(tx, id, now); err != nil {
+			if err := collections.MarkReadingsInDocument(tx, id, now); err != nil {
 				return err
 			}
 		}

@@ -118,14 +118,14 @@ func TestTakenAndNeverFound(t *testing.T) {
 			if n, err := emr.Requeue(t.Context(), app, emr.DeadLetterFilter{}, person, clock.now()); n != 0 || err != nil {
 				t.Errorf("%d requeued, %v", n, err)
 			}
-			refused(t, w.Transform(app, reading, person, clock.now()), "outcome_unknown")
+			invalidSuccess(t, w.Transform(app, reading, person, clock.now()), "outcome_unknown")
 			if f.sends[reading] != 1 || f.searches[reading] < 5 {
 				t.Fatalf("sent %d times, searched %d times", f.sends[reading], f.searches[reading])
 			}
 			if err := w.Resolve(app, id, outcome, "looked in the chart", person, clock.now()); err != nil {
 				t.Fatal(err)
 			}
-			refused(t, w.Resolve(app, id, outcome, "again", person, clock.now()), "invalid_state")
+			invalidSuccess(t, w.Resolve(app, id, outcome, "again", person, clock.now()), "invalid_state")
 			sendDue(t, w, app, 0)
 			want := map[string]int{emr.OutcomePresent: 1, emr.OutcomeAbsent: 2}[outcome]
 			if f.sends[reading] != want {

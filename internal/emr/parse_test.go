@@ -65,7 +65,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Add(503, []byte("\x00"), "99999999999999999999")
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, status int, body []byte, retry string) {
-		got := answer{status: status, body: body, header: http.Header{"Retry-After": {retry}, "Location": {retry}}}
+		got := response{status: status, body: body, header: http.Header{"Retry-After": {retry}, "Location": {retry}}}
 		createdID(got, "Observation")
 		readCapability(body)
 		if page, ok := readFoundPage(body, "Observation"); !ok && len(page.observations) > 0 || slices.ContainsFunc(page.observations, func(o foundObservation) bool {
@@ -74,7 +74,7 @@ func FuzzAnswers(f *testing.F) {
 			t.Errorf("found %+v", page)
 		}
 		for _, method := range []string{"POST", "PUT", "GET"} {
-			e := refusal(got, method, now)
+			e := responseError(got, method, now)
 			if e.Code == "" || e.Message == "" || e.RetryAfter < 0 || e.RetryAfter > 24*time.Hour {
 				t.Errorf("%+v", e)
 			}

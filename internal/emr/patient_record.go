@@ -109,7 +109,7 @@ func (f fhirPatient) mrn(now time.Time) (value string) {
 		if rank < 0 {
 			rank = slices.Index(identifierUses, "")
 		}
-		if !validate.MRN.MatchString(text) {
+		if !validate.MRNPattern.MatchString(text) {
 			rank += len(identifierUses)
 		}
 		if rank < best {

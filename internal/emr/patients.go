@@ -141,7 +141,7 @@ func (c *Client) ReadPatient(ctx context.Context, id string) (Patient, error) {
 }
 
 // unusable is the error of a success with unusable content: HTML, a truncated response, another resource.
-func unusable(got answer) *Error {
+func unusable(got response) *Error {
 	return &Error{Code: CodeUnavailable, Status: got.status, Message: fmt.Sprintf("EMR answer is not usable (%d)", got.status), took: got.took}
 }
 

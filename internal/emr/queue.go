@@ -48,7 +48,7 @@ func (b *Batch) Add(tx core.App, d Draft, now time.Time) (id string, err error) 
 	}
 	b.last++
 	id = fmt.Sprintf("TXN-%d-%06d", year, b.last)
-	at := collections.Instant(now)
+	at := collections.FormatInstant(now)
 	row := []any{id, d.ObservationID, d.PatientID, d.ObservationType, collections.FHIRPending, at, at}
 	if d.Form == collections.FormReading {
 		b.rows = append(b.rows, row)

@@ -90,7 +90,7 @@ func (w *Worker) reconcileOne(ctx context.Context, app core.App, d collections.U
 			return err
 		}
 		if d.Form == collections.FormDocument && result.Status == collections.FHIRTransmitted {
-			if err := collections.HoldReadings(tx, d.ID, now); err != nil {
+			if err := collections.MarkReadingsInDocument(tx, d.ID, now); err != nil {
 				return err
 			}
 		}
@@ -179,7 +179,7 @@ func auditReconciled(tx core.App, d collections.UnconfirmedTransmission, c colle
 
 // searchWait returns how long the delivery waits, without using an attempt, until the EMR's search can be trusted: when nothing was sent,
 // and once after its first unknown outcome. Source: docs/decisions/transmissions.md, "Look-ups and the EMR's search cache".
-func (d *delivery) searchWait(c Leased) time.Duration {
+func (d *deliveryOutcome) searchWait(c Leased) time.Duration {
 	if d.unsent || !c.Ambiguous {
 		return d.err.TrustSearchAfter
 	}

@@ -314,7 +314,7 @@ func TestWaitForSearchCache(t *testing.T) {
 		at := c.clock.now()
 		c.send(0)
 		check(t, c.app, collections.Transmissions, c.id, map[string]any{
-			"status": "failed", "attempt_count": attempts, "ambiguous": true, "error_code": code, "next_retry_at": collections.Instant(at.Add(after)),
+			"status": "failed", "attempt_count": attempts, "ambiguous": true, "error_code": code, "next_retry_at": collections.FormatInstant(at.Add(after)),
 		})
 		if t.Failed() {
 			t.Fatalf("after: %s", what)
@@ -350,7 +350,7 @@ func TestWaitForSearchCacheKeepsRefusal(t *testing.T) {
 		c.send(0)
 		c.emr.searchErr = &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, TrustSearchAfter: time.Minute}
 		c.send(time.Hour)
-		want := map[string]any{"status": "failed", "error_code": code, "error_message": "why", "next_retry_at": collections.Instant(c.clock.now().Add(time.Minute))}
+		want := map[string]any{"status": "failed", "error_code": code, "error_message": "why", "next_retry_at": collections.FormatInstant(c.clock.now().Add(time.Minute))}
 		if !kept {
 			want["error_code"], want["error_message"] = "search_outdated", "EMR search may be out of date"
 		}
@@ -367,7 +367,7 @@ func TestSearchCacheOutlastsSchedule(t *testing.T) {
 		at := c.clock.now()
 		c.send(0)
 		check(t, c.app, collections.Transmissions, c.id, map[string]any{
-			"attempt_count": float64(n + 1), "next_retry_at": collections.Instant(at.Add(time.Minute)),
+			"attempt_count": float64(n + 1), "next_retry_at": collections.FormatInstant(at.Add(time.Minute)),
 		})
 		c.clock.advance(time.Minute)
 	}

@@ -17,11 +17,11 @@ type finishedDelivery = async.GroupItem[deliveryResult, Result]
 
 type deliveryResult struct {
 	leased Leased
-	delivery
+	deliveryOutcome
 }
 
 // record stores the outcome of a delivery: its state, attempts and audit entry in one transaction, shared with others (group commit).
-func (w *Worker) record(app core.App, c Leased, d delivery) (Result, error) {
+func (w *Worker) record(app core.App, c Leased, d deliveryOutcome) (Result, error) {
 	result, err := w.results.Commit(app, deliveryResult{c, d})
 	if err != nil {
 		return result, fmt.Errorf("record the result of %s: %w", c.ID, err)
@@ -61,7 +61,7 @@ func (w *Worker) store(app core.App, group []*finishedDelivery) error {
 
 // applyTransition applies the state change that a delivery ends in, with its attempts and audit entry.
 func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDelivery, now time.Time) error {
-	c, d, outcome := e.In.leased, e.In.delivery, audit.Success
+	c, d, outcome := e.In.leased, e.In.deliveryOutcome, audit.Success
 	e.Out = Result{TransmissionID: c.ID, ObservationID: c.ObservationID, EMRID: d.delivered.EMRID, StoredAt: collections.ParseInstant(c.CreatedAt)}
 	if c.Form == collections.FormDocument {
 		e.Out.ObservationID = ""
@@ -112,7 +112,7 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 		return err
 	}
 	actor := audit.System()
-	actor.From.RequestID = d.requestID
+	actor.Origin.RequestID = d.requestID
 	return trail.Add(audit.Entry{
 		Event: audit.EMRTransmit, Outcome: outcome, Actor: actor,
 		ResourceType: audit.ResourceTransmission, ResourceID: c.ID, PatientID: c.PatientID,
@@ -120,10 +120,10 @@ func (w *Worker) applyTransition(tx core.App, trail *audit.Chain, e *finishedDel
 }
 
 // storeAttempts stores the requests of a delivery.
-func storeAttempts(tx core.App, transmissionID string, d delivery) error {
+func storeAttempts(tx core.App, transmissionID string, d deliveryOutcome) error {
 	for _, attempt := range d.attempts {
 		row := collections.TransmissionAttempt{
-			StartedAt: collections.Instant(d.startedAt.Add(attempt.Started)), DurationMS: attempt.Took.Milliseconds(),
+			StartedAt: collections.FormatInstant(d.startedAt.Add(attempt.Started)), DurationMS: attempt.Took.Milliseconds(),
 			RequestID: attempt.RequestID, ErrorCode: attempt.Code,
 		}
 		if attempt.Status != 0 {

@@ -107,7 +107,7 @@ func TestTransmitWaitsForSearchCache(t *testing.T) {
 	c.emr.searchErr = &emr.Error{Code: emr.CodeSearchOutdated, Message: "EMR search may be out of date", Ambiguous: true, TrustSearchAfter: time.Minute}
 	c.transmit()
 	check(t, c.app, collections.Transmissions, c.id, map[string]any{
-		"status": "failed", "error_code": "search_outdated", "attempt_count": 5.0, "next_retry_at": collections.Instant(c.clock.now().Add(time.Minute)),
+		"status": "failed", "error_code": "search_outdated", "attempt_count": 5.0, "next_retry_at": collections.FormatInstant(c.clock.now().Add(time.Minute)),
 	})
 	if c.emr.sends[c.reading] != sent {
 		t.Error("it was sent")

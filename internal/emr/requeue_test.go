@@ -68,12 +68,12 @@ func TestRequeueRestoresRetries(t *testing.T) {
 	if n := requeue(t, app, emr.DeadLetterFilter{From: now}, clock.now()); n != 0 {
 		t.Errorf("%d are queued twice", n)
 	}
-	if _, ledger, err := emr.Find(app, id); err != nil || len(ledger) != 6 {
+	if _, ledger, err := emr.FindDelivery(app, id); err != nil || len(ledger) != 6 {
 		t.Errorf("%d attempts in the ledger, %v", len(ledger), err)
 	}
 	sendDue(t, w, app, 0)
 	check(t, app, collections.Transmissions, id, map[string]any{
-		"status": "failed", "attempt_count": 1.0, "next_retry_at": collections.Instant(clock.now().Add(schedule[0])),
+		"status": "failed", "attempt_count": 1.0, "next_retry_at": collections.FormatInstant(clock.now().Add(schedule[0])),
 	})
 	f.refuse = nil
 	clock.advance(time.Hour)
@@ -93,7 +93,7 @@ func TestRequeueRestoresRetries(t *testing.T) {
 // deleted patients.
 func TestRequeueOnlyDeadLetters(t *testing.T) {
 	app := newApp(t)
-	at := func(hours int) string { return collections.Instant(now.Add(time.Duration(hours) * time.Hour)) }
+	at := func(hours int) string { return collections.FormatInstant(now.Add(time.Duration(hours) * time.Hour)) }
 	insert(t, app, collections.Patients, dbx.Params{"id": "gone", "mrn": "M-3", "deleted_at": at(0)})
 	rows := map[string]dbx.Params{
 		"given up":         {"status": "failed", "error_code": "timeout", "last_attempted_at": at(-2), "attempt_count": 5, "ambiguous": true, "corrections": 2, "emr_resource_id": "e-1"},
@@ -140,7 +140,7 @@ func TestRequeueOfMany(t *testing.T) {
 	for i := range many {
 		insert(t, app, collections.Transmissions, dbx.Params{
 			"id": fmt.Sprintf("TXN-2026-%06d", i), "observation": fmt.Sprint("o", i), "patient": patient, "status": "failed", "error_code": "timeout",
-			"last_attempted_at": collections.Instant(now), "created_at": collections.Instant(now.Add(time.Duration(i) * time.Second)),
+			"last_attempted_at": collections.FormatInstant(now), "created_at": collections.FormatInstant(now.Add(time.Duration(i) * time.Second)),
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -169,7 +169,7 @@ func TestRequeueDuringTransmit(t *testing.T) {
 	for range readings {
 		id, observation := queueDelivery(t, app, patient, now)
 		_, err := app.NonconcurrentDB().Update(collections.Transmissions, dbx.Params{
-			"status": "failed", "error_code": "timeout", "attempt_count": 5, "last_attempted_at": collections.Instant(now),
+			"status": "failed", "error_code": "timeout", "attempt_count": 5, "last_attempted_at": collections.FormatInstant(now),
 		}, dbx.HashExp{"id": id}).Execute()
 		if err != nil {
 			t.Fatal(err)

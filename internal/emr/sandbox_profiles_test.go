@@ -93,7 +93,7 @@ func runWorker(t *testing.T, app core.App, transport http.RoundTripper, lifetime
 		select {
 		case <-ctx.Done():
 		case <-time.After(5 * time.Minute):
-			if client.Plan().Way == emr.WayDocument {
+			if client.Plan().Mode == emr.ModeDocument {
 				_, _ = w.QueueMonths(ctx, app, time.Now().UTC())
 				_, _ = w.CorrectDocuments(app, time.Now().UTC())
 			}
@@ -190,7 +190,7 @@ func checkRetractions(t *testing.T, app core.App, simulated *sandbox.EMR, profil
 			marked++
 		}
 	}
-	due, err := collections.CorrectionsDue(app)
+	due, err := collections.CountCorrectionsDue(app)
 	var stopped int
 	if err == nil {
 		err = app.DB().NewQuery("SELECT COUNT(*) FROM transmissions WHERE error_code = 'entered_in_error'").Row(&stopped)

@@ -79,7 +79,7 @@ func (s *emrServer) connect(t *testing.T, client *emr.Client) emr.Tokens {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.Adopt(tokens)
+	client.UseTokens(tokens)
 	return tokens
 }
 
@@ -186,7 +186,7 @@ func TestRevokedConnectionFallsBackToTheService(t *testing.T) {
 	}
 	w.now = w.now.Add(2 * time.Hour)
 	spent := w.client(t) // uses up the refresh token outside of the client
-	spent.Adopt(tokens)
+	spent.UseTokens(tokens)
 	if _, err := spent.SearchPatients(t.Context(), emr.PatientQuery{Count: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -29,16 +29,16 @@ var requirements = []requirement{
 
 // needs reports whether the service uses an operation with the way of delivery. Reports that only people send need no search.
 func (c *Client) needs(n requirement) bool {
-	way := c.Plan().Way
+	way := c.Plan().Mode
 	switch {
 	case n.resource == "Observation":
-		return way != WayDocument
+		return way != ModeDocument
 	case n.resource != documentType:
 		return true
 	case n.interactions == "c":
 		return c.TakesDocuments()
 	}
-	return (way == WayDocument || way == WayBoth) && (n.interactions != "u" || c.updatesDocuments())
+	return (way == ModeDocument || way == ModeBoth) && (n.interactions != "u" || c.updatesDocuments())
 }
 
 // MissingScope is an operation that the granted scopes do not permit.

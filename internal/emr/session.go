@@ -57,7 +57,7 @@ func (c *Client) AuthorizationURL(state, verifier string) (string, error) {
 	return c.session.config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), oauth2.SetAuthURLParam("aud", c.session.fhirBase)), nil
 }
 
-// Exchange exchanges the authorization code for tokens. The caller stores them and then calls Adopt. The error is always an *Error.
+// Exchange exchanges the authorization code for tokens. The caller stores them and then calls UseTokens. The error is always an *Error.
 func (c *Client) Exchange(ctx context.Context, code, verifier, connectedBy string) (Tokens, error) {
 	if c.session == nil {
 		return Tokens{}, notConfigured()
@@ -73,8 +73,8 @@ func (c *Client) Exchange(ctx context.Context, code, verifier, connectedBy strin
 	return t, nil
 }
 
-// Adopt makes the client use tokens that the caller has stored.
-func (c *Client) Adopt(t Tokens) {
+// UseTokens makes the client use tokens that the caller has stored.
+func (c *Client) UseTokens(t Tokens) {
 	if c.session == nil {
 		return
 	}

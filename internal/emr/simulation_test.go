@@ -263,9 +263,9 @@ func (s *simulation) addReading(patient int, ago time.Duration) (observation str
 	observation = collections.NewUUID()
 	at := time.Now().UTC()
 	insert(s.t, s, collections.Observations, dbx.Params{
-		"id": observation, "patient": patientID(patient), "observation_type": "weight", "measured_at": collections.Instant(at.Add(-ago)), "weight_kg": 80.25,
+		"id": observation, "patient": patientID(patient), "observation_type": "weight", "measured_at": collections.FormatInstant(at.Add(-ago)), "weight_kg": 80.25,
 		"status": "final", "source": "gateway", "fhir_status": "pending", "fhir_version": 1,
-		"created_at": collections.Instant(at), "updated_at": collections.Instant(at),
+		"created_at": collections.FormatInstant(at), "updated_at": collections.FormatInstant(at),
 	})
 	draft := emr.Draft{ObservationID: observation, PatientID: patientID(patient), ObservationType: "weight"}
 	if _, err := emr.Queue(s, draft, at); err != nil {

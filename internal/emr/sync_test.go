@@ -17,7 +17,7 @@ func TestNoteSync(t *testing.T) {
 	app, at := vigiltest.NewApp(t), vigiltest.Clock
 	store := func(id, status string) {
 		t.Helper()
-		row := dbx.Params{"id": id, "observation": id, "status": status, "last_attempted_at": collections.Instant(at)}
+		row := dbx.Params{"id": id, "observation": id, "status": status, "last_attempted_at": collections.FormatInstant(at)}
 		if _, err := app.DB().Insert(collections.Transmissions, row).Execute(); err != nil {
 			t.Fatal(err)
 		}

@@ -19,20 +19,22 @@ import (
 // maxManual bounds the manual transmits that wait for the worker.
 const maxManual = 256
 
-// inflightObservation is the delivery state of an observation.
-type inflightObservation struct{ collections.Inflight }
+// observationDelivery is the delivery state of an observation.
+type observationDelivery struct {
+	collections.ObservationDelivery
+}
 
-func findInflight(tx core.App, observationID string) (inflightObservation, error) {
-	o, err := collections.FindInflight(tx, observationID)
+func findInflight(tx core.App, observationID string) (observationDelivery, error) {
+	o, err := collections.FindObservationDelivery(tx, observationID)
 	if collections.IsNotFound(err) {
 		err = fault.Missing()
 	}
-	return inflightObservation{o}, err
+	return observationDelivery{o}, err
 }
 
 // checkSendable returns a fault for a delivery under way or transmitted, which would create a duplicate, for a suspect reading, and for one
 // entered in error unless its copy must be corrected.
-func (io inflightObservation) checkSendable() error {
+func (io observationDelivery) checkSendable() error {
 	if io.Retracted && !io.HasCopy {
 		return fault.State("invalid_state", "The observation was entered in error.")
 	}
@@ -85,7 +87,7 @@ func (w *Worker) Transform(app core.App, observationID string, by audit.Actor, n
 }
 
 // storeTransform records that there is a FHIR form, and queues its delivery.
-func (io inflightObservation) storeTransform(tx core.App, stored fhir.StoredObservation, heartRate bool, by audit.Actor, now time.Time) error {
+func (io observationDelivery) storeTransform(tx core.App, stored fhir.StoredObservation, heartRate bool, by audit.Actor, now time.Time) error {
 	observationID := stored.ID
 	if err := collections.MarkTransformed(tx, observationID, io.Version+1, now); err != nil {
 		return err

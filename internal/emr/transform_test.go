@@ -18,8 +18,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
-// refused checks for a fault with a code.
-func refused(t *testing.T, err error, code string) {
+// invalidSuccess checks for a fault with a code.
+func invalidSuccess(t *testing.T, err error, code string) {
 	t.Helper()
 	if refusal, ok := errors.AsType[*fault.Error](err); !ok || refusal.Code != code {
 		t.Errorf("%v, want %s", err, code)
@@ -39,12 +39,12 @@ func TestTransform(t *testing.T) {
 	w := newWorker(f, clock, nil)
 	id := untransformed(t, app)
 	_, err := w.Transmit(app, id, person, now)
-	refused(t, err, "not_transformed")
+	invalidSuccess(t, err, "not_transformed")
 	if err := w.Transform(app, id, person, now); err != nil {
 		t.Fatal(err)
 	}
 	check(t, app, collections.Observations, id, map[string]any{
-		"fhir_status": "pending", "fhir_version": 1.0, "transformed_at": collections.Instant(now), "transform_error": "",
+		"fhir_status": "pending", "fhir_version": 1.0, "transformed_at": collections.FormatInstant(now), "transform_error": "",
 	})
 	// A dead letter: it is due again, and the version rises.
 	f.refuse = func(string, int) *emr.Error { return invalid() }
@@ -64,18 +64,18 @@ func TestTransform(t *testing.T) {
 	if round := sendDue(t, w, app, 0); round.Succeeded != 1 {
 		t.Errorf("%+v", round)
 	}
-	refused(t, w.Transform(app, id, person, now), "invalid_state")
+	invalidSuccess(t, w.Transform(app, id, person, now), "invalid_state")
 	_, err = w.Transmit(app, id, person, now)
-	refused(t, err, "invalid_state")
-	refused(t, w.Transform(app, collections.NewUUID(), person, now), "not_found")
+	invalidSuccess(t, err, "invalid_state")
+	invalidSuccess(t, w.Transform(app, collections.NewUUID(), person, now), "not_found")
 	_, err = w.Transmit(app, collections.NewUUID(), person, now)
-	refused(t, err, "not_found")
+	invalidSuccess(t, err, "not_found")
 
 	_, under := queueDelivery(t, app, patient, now)
 	claim(t, app, 1, now.Add(3*time.Hour))
-	refused(t, w.Transform(app, under, person, now), "invalid_state")
+	invalidSuccess(t, w.Transform(app, under, person, now), "invalid_state")
 	_, err = w.Transmit(app, under, person, now)
-	refused(t, err, "invalid_state")
+	invalidSuccess(t, err, "invalid_state")
 }
 
 // A reading without a FHIR form keeps the reason and is retried by the periodic job.
@@ -86,7 +86,7 @@ func TestRetryTransforms(t *testing.T) {
 		o.Load = func(core.App, string) (fhir.StoredObservation, error) { return fhir.StoredObservation{}, nil }
 	})
 	id, never := untransformed(t, app), untransformed(t, app)
-	refused(t, broken.Transform(app, id, person, now), "not_transformed")
+	invalidSuccess(t, broken.Transform(app, id, person, now), "not_transformed")
 	check(t, app, collections.Observations, id, map[string]any{"fhir_status": "", "transform_error": "The reading has no FHIR form."})
 	if n, err := broken.RetryTransforms(t.Context(), app, 10, now); err != nil || n != 0 {
 		t.Errorf("%d transformed (%v)", n, err)
@@ -178,7 +178,7 @@ func TestTransmitBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 256 {
-			refused(t, err, "service_unavailable")
+			invalidSuccess(t, err, "service_unavailable")
 			check(t, app, collections.Observations, observation, map[string]any{"fhir_status": "pending"})
 		}
 	}

@@ -110,7 +110,7 @@ func queueMany(t testing.TB, app core.App, n int) {
 	err := app.RunInTransaction(func(tx core.App) error {
 		tx = collections.WithStatementCache(tx)
 		for i := range n {
-			id, at := collections.NewUUID(), collections.Instant(now.Add(time.Duration(i)*time.Second))
+			id, at := collections.NewUUID(), collections.FormatInstant(now.Add(time.Duration(i)*time.Second))
 			_, err := tx.DB().NewQuery(`INSERT INTO observations (id, patient, observation_type, measured_at, weight_kg, status, source,
 					fhir_status, fhir_version, created_at, updated_at)
 				VALUES ({:id}, {:patient}, 'weight', {:at}, 80.25, 'final', 'gateway', 'pending', 1, {:at}, {:at})`).

@@ -26,7 +26,7 @@ func (d deliveryResult) waitsForLink() bool {
 }
 
 // blockUntilLinked blocks a delivery until the patient is linked. It uses no attempt and is no failure, except for a manual transmit.
-func blockUntilLinked(tx core.App, c Leased, d delivery, out *Result, now time.Time) error {
+func blockUntilLinked(tx core.App, c Leased, d deliveryOutcome, out *Result, now time.Time) error {
 	if !c.Requested {
 		isBlocked, linked, err := collections.WaitForLink(tx, c, now)
 		if err == nil && !isBlocked {

@@ -59,7 +59,7 @@ func (c *Client) update(ctx context.Context, remote *remoteCopy, emrID, requestI
 			e.classifyUpdate(remote)
 			return Created{}, e
 		case got.lookedUp == "" && !maybeFHIR(got.body): // a proxy's page does not confirm the update
-			e := refused(got, created.Attempts)
+			e := invalidSuccess(got, created.Attempts)
 			e.Ambiguous = true
 			return Created{}, e
 		}
@@ -142,7 +142,7 @@ var (
 
 // versionOf returns the copy's version as an entity tag, "" when it has none. The resource's version precedes the header, which a proxy may
 // change. Source: FHIR R4, http.html, "Support for Versions".
-func versionOf(got answer) string {
+func versionOf(got response) string {
 	var resource struct {
 		Meta struct {
 			VersionID string `json:"versionId"`

@@ -52,7 +52,8 @@ type EMR interface {
 	CreateDocument(ctx context.Context, d DocumentCopy, resource []byte, requestID string) (Created, error)
 	FindDocument(ctx context.Context, d DocumentCopy) (emrID string, found bool, err error)
 	UpdateDocument(ctx context.Context, d DocumentCopy, emrID string, resource []byte, requestID string, ambiguous bool) (Created, error)
-	// IsDocumentCurrent reports whether a document that was replaced still counts; true where the EMR does not tell.
+	// IsDocumentCurrent reports whether the EMR still shows a replaced document as current; true if
+	// that is unknown.
 	IsDocumentCurrent(ctx context.Context, emrID string) bool
 	CreateObservation(ctx context.Context, observationID string, resource []byte, requestID string) (Created, error)
 	FindObservation(ctx context.Context, observationID string, resource []byte) (emrID string, found bool, err error)
@@ -110,15 +111,15 @@ type Worker struct {
 	inflight  *semaphore.Weighted
 	rendering chan struct{} // held while reading the database
 	manual    chan Leased   // leased for a person; see Transmit
-	results   *async.Group[deliveryResult, Result]
+	results   *async.GroupCommit[deliveryResult, Result]
 	breaker   *circuitBreaker
 	orderMu   sync.Mutex // held while choosing deliveries in order
 	// leases are this worker's leased deliveries and their patients: they may be slow, but are not stuck.
-	leases       sync.Map
-	leaseMu      sync.RWMutex // held from the lease until it is in leases
-	hasAnnounced atomic.Bool  // that the EMR takes no readings
-	isUnparked   atomic.Bool  // no reading waits for a way
-	startedAt    atomic.Int64 // Unix seconds of the start of Run, 0 while it does not run
+	leases             sync.Map
+	leaseMu            sync.RWMutex // held from the lease until it is in leases
+	hasAnnounced       atomic.Bool  // administrators were notified that the EMR accepts no readings
+	hasResumedReadings atomic.Bool  // no reading is suspended
+	startedAt          atomic.Int64 // Unix seconds of the start of Run, 0 while it does not run
 	// sendCtx ends StopTimeout after the worker is stopped; abortSends ends it.
 	sendCtx    context.Context
 	abortSends context.CancelFunc
@@ -133,7 +134,7 @@ func NewWorker(o WorkerOptions) *Worker {
 		WorkerOptions: o, Signal: async.NewSignal(), inflight: semaphore.NewWeighted(maxInflight), manual: make(chan Leased, maxManual),
 		rendering: make(chan struct{}, maxRenderers), breaker: newCircuitBreaker(cmp.Or(o.ProbeInterval, defaultProbeInterval), o.Jitter, o.Log),
 	}
-	w.results = async.NewGroup(async.GroupOptions[deliveryResult, Result]{Store: w.store, OnDone: w.publish, Log: o.Log})
+	w.results = async.NewGroupCommit(async.GroupOptions[deliveryResult, Result]{Store: w.store, OnDone: w.publish, Log: o.Log})
 	w.sendCtx, w.abortSends = context.WithCancel(context.Background()) //nolint:gosec // Run calls abortSends when it ends
 	return w
 }
@@ -164,9 +165,9 @@ func (w *Worker) Run(ctx context.Context, app core.App) {
 			continue // each reading wakes the worker; skip even the count
 		}
 		w.prepare(ctx)
-		w.logError(w.arrangeReadings(app), "EMR worker could not set what readings wait for; it retries with the next round")
+		w.logError(w.suspendOrResumeReadings(app), "EMR worker could not set what readings wait for; it retries with the next round")
 		if !w.canSend(app) {
-			retry = w.endOutageWithoutWay(ctx, app)
+			retry = w.probeWhileSuspended(ctx, app)
 			continue
 		}
 		retry = w.step(ctx, app)
@@ -242,7 +243,7 @@ func (w *Worker) Sweep(ctx context.Context, app core.App) (SendCounts, error) {
 func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, by trigger) (round SendCounts, err error) {
 	w.prepare(ctx)
 	if w.EMR.Configured() {
-		err = w.arrangeReadings(app)
+		err = w.suspendOrResumeReadings(app)
 	}
 	canSend := w.EMR.Configured() && w.canSend(app)
 	if canSend && err == nil {
@@ -255,7 +256,7 @@ func (w *Worker) sendAndCount(ctx context.Context, app core.App, limit int, by t
 	}
 	if err == nil && !canSend {
 		var parked int
-		parked, err = collections.CountParked(app)
+		parked, err = collections.CountSuspendedReadings(app)
 		round.Skipped += parked
 	}
 	return round, err
@@ -332,7 +333,7 @@ func (w *Worker) recover(app core.App) error {
 	defer w.leaseMu.Unlock()
 	own := []string{}
 	w.leases.Range(func(id, _ any) bool { own = append(own, id.(string)); return true })
-	_, err := Recover(app, own, w.Clock())
+	_, err := RequeueInterrupted(app, own, w.Clock())
 	return err
 }
 
@@ -369,7 +370,7 @@ func (w *Worker) failStuck(app core.App) error {
 			continue
 		}
 		interrupted := &Error{Code: CodeTimeout, Message: "Delivery was interrupted", Ambiguous: true}
-		_, err := w.record(app, c, delivery{err: interrupted, startedAt: collections.ParseInstant(c.ClaimedAt)})
+		_, err := w.record(app, c, deliveryOutcome{err: interrupted, startedAt: collections.ParseInstant(c.LeasedAt)})
 		if err != nil && !errors.Is(err, ErrLeaseExpired) { // the worker was only slow, and has recorded the result
 			return err
 		}

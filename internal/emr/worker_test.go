@@ -44,7 +44,7 @@ func TestSendDueSucceeds(t *testing.T) {
 	}
 	ledger := attempts(t, app, id)
 	if len(ledger) != 1 || ledger[0].GetInt("status_code") != 201 || ledger[0].GetInt("duration_ms") != 50 || ledger[0].GetString("error_code") != "" ||
-		ledger[0].GetString("started_at") != collections.Instant(now) || ledger[0].GetString("request_id") == "" {
+		ledger[0].GetString("started_at") != collections.FormatInstant(now) || ledger[0].GetString("request_id") == "" {
 		t.Errorf("ledger: %v", ledger)
 	}
 	if diff := cmp.Diff([]string{"emr.transmit 0 " + id + " " + patient}, trail(t, app)); diff != "" {
@@ -91,11 +91,11 @@ func TestSendDueFails(t *testing.T) {
 		}
 		check(t, app, collections.Transmissions, id, map[string]any{
 			"status": "failed", "attempt_count": 1.0, "diagnostics": "Ada is missing",
-			"ambiguous": false, "next_retry_at": collections.Instant(now.Add(test.retry)),
+			"ambiguous": false, "next_retry_at": collections.FormatInstant(now.Add(test.retry)),
 		})
 		ledger := attempts(t, app, id)
 		if len(ledger) != 1 || ledger[0].GetInt("status_code") != 422 || ledger[0].GetString("error_code") != "invalid_resource" ||
-			ledger[0].GetString("started_at") != collections.Instant(now.Add(time.Second)) {
+			ledger[0].GetString("started_at") != collections.FormatInstant(now.Add(time.Second)) {
 			t.Errorf("ledger: %v", ledger)
 		}
 		if diff := cmp.Diff([]string{"emr.transmit 4 " + id + " " + patient}, trail(t, app)); diff != "" {
@@ -238,7 +238,7 @@ func TestSendDueCannotRender(t *testing.T) {
 	sendDue(t, newWorker(f, clock, nil), app, 0)
 	check(t, app, collections.Transmissions, ours, map[string]any{
 		"status": "failed", "error_code": "timeout", "attempt_count": 1.0, "ambiguous": true,
-		"error_message": "Delivery was interrupted", "last_attempted_at": collections.Instant(now),
+		"error_message": "Delivery was interrupted", "last_attempted_at": collections.FormatInstant(now),
 	})
 }
 

@@ -135,7 +135,8 @@ type Content struct {
 	Deceased *Death `json:"deceased"` // not shown but as a proposal
 }
 
-// isAnswered reports whether the EMR returned all resources of a type that it has of the patient: one that is not there does not exist.
+// isAnswered reports whether the EMR returned all of the patient's resources of a type, so that a
+// missing one does not exist.
 func (c Content) isAnswered(resourceType string) bool {
 	return !slices.ContainsFunc(c.Unavailable, func(u Unavailable) bool {
 		return u.Resource == "Patient" && u.Reason == NotFound ||

@@ -29,7 +29,8 @@ const (
 	newStay = 30 * 24 * time.Hour
 )
 
-// update brings the proposals and the hold of a stay in line with what was read, in the transaction that stores it.
+// update updates the proposals and the hospital hold from a chart, in the transaction that stores
+// it.
 func (e *Engine) update(tx core.App, patient *collections.Patient, c Content, now time.Time) error {
 	f, err := gatherFacts(tx, patient, c, e.Zone)
 	if err != nil {
@@ -39,7 +40,7 @@ func (e *Engine) update(tx core.App, patient *collections.Patient, c Content, no
 	if err != nil {
 		return err
 	}
-	if err := e.followStay(tx, patient, c, f, known, now); err != nil {
+	if err := e.updateStayHold(tx, patient, c, f, known, now); err != nil {
 		return err
 	}
 	if known, err = knownProposals(tx, patient); err != nil {
@@ -78,8 +79,8 @@ func knownProposals(tx core.App, patient *collections.Patient) (map[string]*coll
 	return known, err
 }
 
-// offer makes a proposal, or opens an earlier one again: one that was withdrawn, or a hold that ran out during its stay. An open one gets the
-// value of the chart now.
+// offer creates a proposal, or reopens one that was withdrawn, or a hold that ended during the
+// stay. An open proposal gets the chart's current value.
 func (e *Engine) offer(tx core.App, patient *collections.Patient, p proposal, before *collections.EMRProposal, f facts, now time.Time) error {
 	if before == nil {
 		_, err := e.add(tx, patient, p, now)
@@ -116,9 +117,9 @@ func (e *Engine) add(tx core.App, patient *collections.Patient, p proposal, now 
 	}, now)
 }
 
-// followStay sets, extends and ends the hold of a stay in hospital, where the practice has chosen so. A hold that a person set or changed stays,
+// updateStayHold sets, extends and ends the hold of a stay in hospital, where the practice has chosen so. A hold that a person set or changed stays,
 // and none is set again for a stay after a person ended or dismissed its hold. Source: docs/decisions/emr.md, "Hold by inpatient stay".
-func (e *Engine) followStay(tx core.App, patient *collections.Patient, c Content, f facts, known map[string]*collections.EMRProposal, now time.Time) error {
+func (e *Engine) updateStayHold(tx core.App, patient *collections.Patient, c Content, f facts, known map[string]*collections.EMRProposal, now time.Time) error {
 	stay, found := currentStay(c.Encounters, now)
 	isStay := found && isInpatient(stay.Class)
 	isOurs := f.hold.InForce(now) && f.hold.By == string(audit.BySystem)
@@ -163,8 +164,8 @@ func (e *Engine) followStay(tx core.App, patient *collections.Patient, c Content
 	return err
 }
 
-// endStay ends a hold of the system and withdraws what it was set for, so that a stay that is in progress again is not taken for one whose hold
-// a person ended.
+// endStay ends the service's hold and withdraws its proposal, so that a resumed stay is not treated
+// like one with a hold that a person ended.
 func endStay(tx core.App, patient *collections.Patient, hold collections.PatientHold, known map[string]*collections.EMRProposal, now time.Time) error {
 	for _, m := range known {
 		if m.Kind() != Hold || m.Status() != collections.ProposalAccepted || m.DecidedBy() != string(audit.BySystem) || m.DecidedAt().Before(hold.From) {
@@ -271,7 +272,7 @@ func (e *Engine) apply(tx core.App, patient *collections.Patient, p proposal, d 
 	case Diagnosis:
 		return e.patch(tx, patient, "icd10_codes", append(slices.Clone(f.codes), p.value.Code), by, now)
 	case Insurance:
-		return e.insure(tx, patient, p, d, by, f, now)
+		return e.applyInsurance(tx, patient, p, d, by, f, now)
 	case MonitoringOrder, EstablishedVisit:
 		return e.recordOrder(tx, patient, p, d, by, now)
 	case Hold:
@@ -283,8 +284,8 @@ func (e *Engine) apply(tx core.App, patient *collections.Patient, p proposal, d 
 	return fault.Missing()
 }
 
-// insure stores the members of a proposed insurance that the record lacks.
-func (e *Engine) insure(tx core.App, patient *collections.Patient, p proposal, d Decision, by Caller, f facts, now time.Time) error {
+// applyInsurance stores the members of a proposed insurance that the record lacks.
+func (e *Engine) applyInsurance(tx core.App, patient *collections.Patient, p proposal, d Decision, by Caller, f facts, now time.Time) error {
 	has := f.coverage
 	payer := cmp.Or(d.PayerID, has.Payer, p.value.PayerID)
 	switch {

@@ -25,7 +25,7 @@ type Options struct {
 	Client   *emr.Client
 	Enabled  bool          // VIGIL_EMR_CONTEXT
 	AutoHold bool          // VIGIL_EMR_AUTO_HOLD
-	Stale    time.Duration // after it a chart that is opened is read again
+	Stale    time.Duration // age at which an opened chart is read again
 	Zone     *time.Location
 	// MaxRefresh bounds the time of reading one chart; 0 for a minute.
 	MaxRefresh time.Duration
@@ -43,8 +43,8 @@ type Engine struct {
 // New returns an engine. It sends no request.
 func New(o Options) *Engine { return &Engine{Options: o} }
 
-// IsOn reports whether charts are read.
-func (e *Engine) IsOn() bool { return e != nil && e.Enabled && e.Client.Configured() }
+// IsEnabled reports whether charts are read.
+func (e *Engine) IsEnabled() bool { return e != nil && e.Enabled && e.Client.Configured() }
 
 // State is what a caller can expect of a context.
 type State string
@@ -81,7 +81,7 @@ type View struct {
 func (e *Engine) Read(app core.App, patient *collections.Patient, now time.Time) (v View, err error) {
 	v = View{State: Off, Content: emptyContent(), Proposals: []Proposal{}}
 	switch {
-	case !e.IsOn():
+	case !e.IsEnabled():
 		return v, nil
 	case patient.ExternalID() == "":
 		v.State = Unlinked
@@ -130,7 +130,7 @@ func storedContent(app core.App, patient *collections.Patient) (c Content, fetch
 // Refresh reads the chart of a patient and stores what it found. An unlinked patient is an invalid_state fault; a failure of the EMR is an
 // *emr.Error, and what an earlier read found stays.
 func (e *Engine) Refresh(ctx context.Context, app core.App, patientID string, clock func() time.Time) error {
-	if !e.IsOn() {
+	if !e.IsEnabled() {
 		return fault.State("emr_context_off", "Reading charts from the EMR is off.")
 	}
 	_, err, _ := e.flight.Do(patientID, func() (any, error) { return nil, e.refresh(ctx, app, patientID, clock) })

@@ -69,8 +69,8 @@ type ChangeBody struct {
 // Change holds the changes of an escalation; nil keeps a value.
 type Change struct {
 	Status *Status
-	// Notes are the resolution notes.
-	Notes *phi.Text
+	// ResolutionNotes are the resolution notes.
+	ResolutionNotes *phi.Text
 	// AssignedTo is an e-mail address; "" unassigns.
 	AssignedTo *string
 	Priority   *Priority
@@ -87,7 +87,7 @@ func (b ChangeBody) Read(c *validate.Checks) (change Change) {
 		change.Status = &status
 	}
 	if b.ResolutionNotes.Sent() {
-		change.Notes = new(phi.Text(c.Text("resolution_notes", b.ResolutionNotes, validate.Optional(notesLength).Multiline())))
+		change.ResolutionNotes = new(phi.Text(c.Text("resolution_notes", b.ResolutionNotes, validate.Optional(notesLength).Multiline())))
 	}
 	if b.AssignedTo.Sent() {
 		change.AssignedTo = new(c.Text("assigned_to", b.AssignedTo, validate.Optional(emailLength).Identifier()))

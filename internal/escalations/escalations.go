@@ -115,7 +115,7 @@ func openRecord(tx core.App, e *collections.Escalation, by audit.Actor, now time
 	if assignee != nil {
 		e.Assign(assignee.Email(), now)
 	}
-	e.Open(alerts.AuthorOf(by), now)
+	e.Open(alerts.ActorName(by), now)
 	if err := store(); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func OpenForAlert(tx core.App, number int64, draft Draft, by audit.Actor, now ti
 	if err != nil {
 		return nil, err
 	}
-	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Escalate); err != nil {
+	if _, err := alerts.NextStatus(alerts.Status(alert.Status()), alerts.Escalate); err != nil {
 		return nil, err
 	}
 	draft.PatientID, draft.AlertID = alert.PatientID(), alert.Id
@@ -156,8 +156,8 @@ func OpenForAlert(tx core.App, number int64, draft Draft, by audit.Actor, now ti
 	return e, alerts.Attach(tx, alert, attachTo, by, now)
 }
 
-// AlertIDsOf returns the record ids of the alerts of escalations, by escalation and in order: the one it is about, then those attached.
-func AlertIDsOf(app core.App, page ...*collections.Escalation) (map[string][]string, error) {
+// AlertIDsByEscalation returns the record ids of the alerts of escalations, by escalation and in order: the one it is about, then those attached.
+func AlertIDsByEscalation(app core.App, page ...*collections.Escalation) (map[string][]string, error) {
 	ids := make([]string, len(page))
 	for i, e := range page {
 		ids[i] = e.Id

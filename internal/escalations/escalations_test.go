@@ -43,7 +43,7 @@ func newPractice(t *testing.T) *practice {
 
 func (p *practice) enrol(provider string) string {
 	p.t.Helper()
-	record, err := collections.New(p.app, collections.Patients)
+	record, err := collections.NewRecord(p.app, collections.Patients)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestOpen(t *testing.T) {
 	p := newPractice(t)
 	before := vigiltest.RowCounts(t, p.app)
 	record := p.create(escalations.Draft{})
-	at := collections.Instant(now)
+	at := collections.FormatInstant(now)
 	p.want(record, map[string]any{
 		"status": "open", "priority": "urgent", "created_by": "nurse@vigil.test", "assigned_to": "provider@vigil.test", "assigned_at": at,
 		"created_at": at, "updated_at": at, "notified_at": at, "reason": "Three high readings.", "resolved_by": "",
@@ -241,7 +241,7 @@ func TestAssign(t *testing.T) {
 	if _, err := p.updateBy(p.provider, record, escalations.Change{AssignedTo: new("nurse@vigil.test")}, later); err != nil {
 		t.Fatal(err)
 	}
-	p.want(record, map[string]any{"assigned_to": "nurse@vigil.test", "assigned_at": collections.Instant(later), "status": "open"})
+	p.want(record, map[string]any{"assigned_to": "nurse@vigil.test", "assigned_at": collections.FormatInstant(later), "status": "open"})
 	if got := p.announced(); !slices.Equal(got, []string{"escalation_opened warning ", "escalation_assigned warning " + p.nurse.Id}) {
 		t.Errorf("announcements: %v", got)
 	}

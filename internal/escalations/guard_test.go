@@ -29,9 +29,9 @@ func TestGuard(t *testing.T) {
 		refused string // a column, or the code of a fault
 		want    map[string]any
 	}{
-		{"nothing", escalations.StatusOpen, nil, escalations.Unchanged, "", map[string]any{"updated_at": collections.Instant(now)}},
+		{"nothing", escalations.StatusOpen, nil, escalations.Unchanged, "", map[string]any{"updated_at": collections.FormatInstant(now)}},
 		{"taken up", escalations.StatusOpen, map[string]any{"status": "in_progress", "priority": "stat"}, escalations.Changed, "", map[string]any{
-			"status": "in_progress", "priority": "stat", "updated_at": collections.Instant(later),
+			"status": "in_progress", "priority": "stat", "updated_at": collections.FormatInstant(later),
 		}},
 		{
 			"resolved", escalations.StatusInProgress,
@@ -41,7 +41,7 @@ func TestGuard(t *testing.T) {
 		},
 		{"cancelled", escalations.StatusOpen, map[string]any{"status": "cancelled"}, escalations.Changed, "", map[string]any{"cancelled_by": "nurse@vigil.test", "resolved_by": ""}},
 		{"assigned", escalations.StatusOpen, map[string]any{"assigned_to": "nurse@vigil.test"}, escalations.Changed, "", map[string]any{
-			"assigned_to": "nurse@vigil.test", "assigned_at": collections.Instant(later), "notified_at": collections.Instant(later),
+			"assigned_to": "nurse@vigil.test", "assigned_at": collections.FormatInstant(later), "notified_at": collections.FormatInstant(later),
 		}},
 		{"to an unknown user", escalations.StatusOpen, map[string]any{"assigned_to": "nobody@vigil.test"}, escalations.Unchanged, "validation_error", nil},
 		{"what happened", escalations.StatusOpen, map[string]any{"reason": "Another."}, escalations.Unchanged, "reason", nil},
@@ -81,7 +81,7 @@ func TestGuard(t *testing.T) {
 		})
 	}
 
-	record, err := collections.New(p.app, collections.Escalations)
+	record, err := collections.NewRecord(p.app, collections.Escalations)
 	if err != nil {
 		t.Fatal(err)
 	}

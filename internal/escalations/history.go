@@ -113,7 +113,7 @@ func (s priorState) recordEvents(tx core.App, e *collections.Escalation, change 
 		steps = append(steps, Event{Name: eventNote, Detail: change.Note})
 	}
 	for _, step := range steps {
-		if err := collections.InsertEscalationEvent(tx, e.Id, step.Name, alerts.AuthorOf(by), step.Detail, now); err != nil {
+		if err := collections.InsertEscalationEvent(tx, e.Id, step.Name, alerts.ActorName(by), step.Detail, now); err != nil {
 			return err
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Active is an escalation that is open or in progress.
-type Active struct {
+// ActiveEscalation is an escalation that is open or in progress.
+type ActiveEscalation struct {
 	ID       string
 	Priority Priority
 	// BySystem: opened by the system; a patient has at most one such escalation.
@@ -29,29 +29,31 @@ type Active struct {
 const renotifyAfter = 30 * time.Minute
 
 // NeedsRenotify reports whether users are notified again if a critical alert joins the escalation now.
-func (a Active) NeedsRenotify(now time.Time) bool { return now.Sub(a.NotifiedAt) >= renotifyAfter }
+func (a ActiveEscalation) NeedsRenotify(now time.Time) bool {
+	return now.Sub(a.NotifiedAt) >= renotifyAfter
+}
 
 // Trigger is an alert that the system escalates.
 type Trigger struct {
 	// Draft is the escalation to open; Priority is Urgent or Stat. It is assigned to the patient's active primary provider by default.
 	Draft
-	// Active are the patient's active escalations.
-	Active []Active
-	// Worse: a critical reading is worse than the last notification. Renotify notifies users of an escalation that it joins even right after
+	// ActiveEscalation are the patient's active escalations.
+	Active []ActiveEscalation
+	// IsWorse: a critical reading is worse than the last notification. Renotify notifies users of an escalation that it joins even right after
 	// another notification.
-	Worse, Renotify bool
+	IsWorse, Renotify bool
 }
 
 // JoinOrOpen escalates an alert in the caller's transaction and notifies users. A patient has one escalation by the system at a time: the
 // alert joins it, or opens one. A critical alert makes a joined one at least stat, and users are notified of it again if the reading is
 // worse or a renotification is due. The caller rescores the patient. Source: docs/decisions/alerts.md, "STAT-severity alert".
 func JoinOrOpen(tx core.App, t Trigger, now time.Time) (id string, opened bool, err error) {
-	d := Decision{Open: t.Draft, Renotify: t.Worse || t.Renotify}
+	d := Decision{Open: t.Draft, Renotify: t.IsWorse || t.Renotify}
 	if d.Join, err = collections.OpenEscalationBy(tx, t.PatientID, alerts.System); err != nil {
 		return "", false, err
 	}
-	if t.Worse {
-		d.Worse = t.Reason
+	if t.IsWorse {
+		d.WorseMessage = t.Reason
 	}
 	if d.Join == "" && d.Open.AssignedTo == "" {
 		if d.Open.AssignedTo, err = collections.ActiveProviderEmail(tx, t.PatientID); err != nil {
@@ -73,10 +75,10 @@ func JoinOrOpen(tx core.App, t Trigger, now time.Time) (id string, opened bool, 
 
 // Decision is the effect of an alert that the system escalates: it joins an active escalation or opens one.
 type Decision struct {
-	Join     string   // record id of the active escalation, which becomes at least stat; "" opens Open
-	Open     Draft    // PatientID, Reason and AlertID are those of the alert in both cases
-	Renotify bool     // users are notified of the joined escalation
-	Worse    phi.Text // message of a reading that is worse than the last notification; "" for none
+	Join         string   // record id of the active escalation, which becomes at least stat; "" opens Open
+	Open         Draft    // PatientID, Reason and AlertID are those of the alert in both cases
+	Renotify     bool     // users are notified of the joined escalation
+	WorseMessage phi.Text // message of a reading that is worse than the last notification; "" for none
 }
 
 // Write stores the escalation with its record id, or joins it, and notifies users. It writes no audit entry and does not attach the alert.
@@ -87,9 +89,9 @@ func (d Decision) Write(tx core.App, id, patientLabel string, now time.Time) err
 			return err
 		}
 	} else {
-		key, priority, text = key+" joined "+collections.Instant(now), Stat, "A further critical reading."
-		if d.Worse != "" {
-			text = "A worse critical reading: " + d.Worse
+		key, priority, text = key+" joined "+collections.FormatInstant(now), Stat, "A further critical reading."
+		if d.WorseMessage != "" {
+			text = "A worse critical reading: " + d.WorseMessage
 		}
 		if err := join(tx, id, d.Renotify, text, now); err != nil || !d.Renotify {
 			return err
@@ -127,7 +129,7 @@ func insert(tx core.App, id string, draft Draft, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("seal escalation reason: %w", err)
 	}
-	at := collections.Instant(now)
+	at := collections.FormatInstant(now)
 	row := dbx.Params{
 		"id": id, "patient": draft.PatientID, "priority": string(draft.Priority), "status": string(StatusOpen), "created_by": alerts.System,
 		"alert": draft.AlertID, "assigned_to": draft.AssignedTo, "reason": reason, "created_at": at, "updated_at": at, "notified_at": at,
@@ -152,7 +154,7 @@ func join(tx core.App, escalationID string, renotified bool, why phi.Text, now t
 			return err
 		}
 	}
-	at := collections.Instant(now)
+	at := collections.FormatInstant(now)
 	changes := dbx.Params{"updated_at": at}
 	if renotified {
 		changes["notified_at"] = at
@@ -166,7 +168,7 @@ func join(tx core.App, escalationID string, renotified bool, why phi.Text, now t
 // Cancel cancels open escalations, given by their numbers, for a reason in the caller's transaction.
 func Cancel(tx core.App, numbers []int64, why phi.Text, by audit.Actor, now time.Time) error {
 	for _, number := range numbers {
-		if _, _, err := Update(tx, number, Change{Status: new(StatusCancelled), Notes: new(why)}, by, now); err != nil {
+		if _, _, err := Update(tx, number, Change{Status: new(StatusCancelled), ResolutionNotes: new(why)}, by, now); err != nil {
 			return err
 		}
 	}

@@ -57,7 +57,7 @@ func TestOpenForAlert(t *testing.T) {
 	}
 	third := escalate()
 	p.want(alert, map[string]any{"escalation": third.Id})
-	of, err := escalations.AlertIDsOf(p.app, first, second, third)
+	of, err := escalations.AlertIDsByEscalation(p.app, first, second, third)
 	if err != nil || !slices.Equal(of[second.Id], []string{alert.Id}) || !slices.Equal(of[third.Id], []string{alert.Id}) {
 		t.Errorf("alerts of escalations: %v (%v)", of, err)
 	}
@@ -99,7 +99,7 @@ func TestJoinOrOpen(t *testing.T) {
 	}
 	p.want(record, map[string]any{
 		"created_by": "system", "priority": "urgent", "status": "open", "reason": "No measurement for 3 days.", "assigned_to": "provider@vigil.test",
-		"assigned_at": collections.Instant(now),
+		"assigned_at": collections.FormatInstant(now),
 	})
 	var events []string
 	if err := p.app.DB().NewQuery(`SELECT event || ' ' || actor_email FROM audit_log WHERE resource_type = 'Escalation' ORDER BY id`).Column(&events); err != nil {
@@ -131,7 +131,7 @@ func TestStoreAndJoin(t *testing.T) {
 	}
 	check(map[string]any{
 		"patient": "p1", "priority": "stat", "status": "open", "created_by": "system", "assigned_to": "provider@vigil.test",
-		"assigned_at": collections.Instant(now), "alert": collections.NumberID(3), "reason": "Pulse 135 bpm.", "updated_at": collections.Instant(now),
+		"assigned_at": collections.FormatInstant(now), "alert": collections.NumberID(3), "reason": "Pulse 135 bpm.", "updated_at": collections.FormatInstant(now),
 	})
 	if err := (escalations.Decision{Open: e}).Write(app, collections.NumberID(8), "", now); err == nil {
 		t.Error("a patient has two open escalations of the system")
@@ -145,7 +145,7 @@ func TestStoreAndJoin(t *testing.T) {
 	if err := (escalations.Decision{Join: id, Open: e}).Write(app, id, "", now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	check(map[string]any{"priority": "stat", "updated_at": collections.Instant(now.Add(time.Hour)), "alert": collections.NumberID(3)})
+	check(map[string]any{"priority": "stat", "updated_at": collections.FormatInstant(now.Add(time.Hour)), "alert": collections.NumberID(3)})
 	if other, err := app.FindRecordById(collections.Escalations, collections.NumberID(9)); err != nil || other.GetString("priority") != "" {
 		t.Errorf("another escalation changed too (%v)", err)
 	}

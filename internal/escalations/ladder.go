@@ -171,7 +171,7 @@ func (s sweep) advance(tx core.App, id string) (bool, error) {
 // makeStep notifies the recipients of a step, once for all its reasons, and records it in the history and the audit trail.
 func (s sweep) makeStep(tx core.App, e *collections.Escalation, next step) error {
 	notified := next.recipients(s.onCall)
-	key := " overdue " + collections.Instant(s.now)
+	key := " overdue " + collections.FormatInstant(s.now)
 	if err := announce(tx, e, notified.kind, notified.user, key, s.now); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (s sweep) makeStep(tx core.App, e *collections.Escalation, next step) error
 	if next.tier == tierTeam && next.overdue || next.tier == tierAll && e.Tier() == tierAll {
 		e.SetRemindedAt(s.now) // a repeated notification
 	}
-	changes := audit.Changes{collections.EscalationNotifiedAt: {New: collections.Instant(s.now)}}
+	changes := audit.Changes{collections.EscalationNotifiedAt: {New: collections.FormatInstant(s.now)}}
 	if next.tier != tierTeam {
 		changes[collections.EscalationTier] = audit.Change{Old: e.Tier(), New: next.tier}
 		e.SetTier(next.tier, s.now)
@@ -272,7 +272,7 @@ func (s sweep) remind(tx core.App, id string) (bool, error) {
 	} else if again {
 		kind = notifications.EscalationUnnoted
 	}
-	if err := announce(tx, e, kind, user, " idle "+collections.Instant(s.now), s.now); err != nil {
+	if err := announce(tx, e, kind, user, " idle "+collections.FormatInstant(s.now), s.now); err != nil {
 		return false, err
 	}
 	e.SetRemindedAt(s.now)
@@ -283,6 +283,6 @@ func (s sweep) remind(tx core.App, id string) (bool, error) {
 		return false, err
 	}
 	return true, auditEscalation(tx, audit.EscalationUpdate, e.Id, e.PatientID(), audit.System(), audit.Changes{
-		collections.EscalationRemindedAt: {New: collections.Instant(s.now)},
+		collections.EscalationRemindedAt: {New: collections.FormatInstant(s.now)},
 	}, s.now)
 }

@@ -139,7 +139,7 @@ func TestOverdue(t *testing.T) {
 	if len(overdue) != 4 {
 		t.Errorf("announcements are %v", overdue)
 	}
-	p.want(urgent, map[string]any{"notified_at": collections.Instant(now.Add(24 * time.Hour)), "status": "open", "tier": 0.0})
+	p.want(urgent, map[string]any{"notified_at": collections.FormatInstant(now.Add(24 * time.Hour)), "status": "open", "tier": 0.0})
 }
 
 // A stat escalation that no one touches: the announcements of each minute of the first three hours, and its history.
@@ -177,7 +177,7 @@ func TestUntouchedStatEscalation(t *testing.T) {
 	if got := p.history(e); !slices.Equal(got, want) {
 		t.Errorf("its history is %q, want %q", got, want)
 	}
-	p.want(e, map[string]any{"tier": 3.0, "status": "open", "reminded_at": collections.Instant(now.Add(3 * time.Hour))})
+	p.want(e, map[string]any{"tier": 3.0, "status": "open", "reminded_at": collections.FormatInstant(now.Add(3 * time.Hour))})
 
 	// A user takes it: earlier announcements are not reminders of work.
 	if _, err := p.update(e, escalations.Change{Status: new(escalations.StatusInProgress)}, now.Add(3*time.Hour)); err != nil {
@@ -252,9 +252,9 @@ func TestAfterDowntime(t *testing.T) {
 		}
 	}
 	p.sweep(ladder(), now.Add(down+61*time.Minute))
-	p.want(e, map[string]any{"tier": 3.0, "tier_at": collections.Instant(now.Add(down + 2*time.Minute))})
+	p.want(e, map[string]any{"tier": 3.0, "tier_at": collections.FormatInstant(now.Add(down + 2*time.Minute))})
 	p.sweep(ladder(), now.Add(down+62*time.Minute))
-	p.want(e, map[string]any{"tier": 3.0, "tier_at": collections.Instant(now.Add(down + 62*time.Minute))})
+	p.want(e, map[string]any{"tier": 3.0, "tier_at": collections.FormatInstant(now.Add(down + 62*time.Minute))})
 }
 
 // Taken means in progress, and an assignee who can work on it.
@@ -350,7 +350,7 @@ func TestRaisedPriorityRestartsDeadlines(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.want(joined, map[string]any{"tier": 0.0, "priority": "stat", "waits_since": collections.Instant(at)})
+	p.want(joined, map[string]any{"tier": 0.0, "priority": "stat", "waits_since": collections.FormatInstant(at)})
 	p.sweep(ladder(), at.Add(15*time.Minute))
 	p.want(joined, map[string]any{"tier": 1.0})
 	got := p.history(joined)
@@ -403,7 +403,7 @@ func TestWorkWithoutNotes(t *testing.T) {
 		if got := p.announcedSince(since); !slices.Equal(got, test.want) {
 			t.Errorf("of a %s one announcements are %q, want %q", test.priority, got, test.want)
 		}
-		p.want(e, map[string]any{"reminded_at": collections.Instant(start.Add(12 * time.Hour)), "tier": 0.0})
+		p.want(e, map[string]any{"reminded_at": collections.FormatInstant(start.Add(12 * time.Hour)), "tier": 0.0})
 
 		noted := start.Add(12*time.Hour + 30*time.Minute)
 		if _, err := p.update(e, escalations.Change{Note: "Called twice, no answer."}, noted); err != nil {
@@ -470,7 +470,7 @@ func TestOneFailureDoesNotStopTheSweep(t *testing.T) {
 	p, _, _ := staffed(t)
 	if _, err := p.app.DB().Insert(collections.Escalations, dbx.Params{
 		"id": collections.NumberID(500), "patient": p.patient, "priority": "stat", "status": "open", "created_by": "a@b", "tier": 9,
-		"created_at": collections.Instant(now.Add(-time.Hour)), "notified_at": collections.Instant(now.Add(-time.Hour)),
+		"created_at": collections.FormatInstant(now.Add(-time.Hour)), "notified_at": collections.FormatInstant(now.Add(-time.Hour)),
 	}).Execute(); err != nil {
 		t.Fatal(err)
 	}

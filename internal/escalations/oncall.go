@@ -84,7 +84,7 @@ func SetRota(app core.App, draft RotaDraft, practice *time.Location, by audit.Ac
 		}
 		changes := rotaChanges(before, after)
 		if len(changes) > 0 {
-			after.UpdatedAt, after.UpdatedBy = collections.Instant(now), by.Email
+			after.UpdatedAt, after.UpdatedBy = collections.FormatInstant(now), by.Email
 			if err := collections.StoreOnCall(tx, after); err != nil {
 				return err
 			}

@@ -49,7 +49,7 @@ func retractFrom(tx core.App, e *collections.Escalation, why string, by audit.Ac
 	if len(remaining) > 0 {
 		return continueAbout(tx, e, remaining, now)
 	}
-	change := Change{Status: new(StatusCancelled), Notes: new(phi.Text("The " + why + "."))}
+	change := Change{Status: new(StatusCancelled), ResolutionNotes: new(phi.Text("The " + why + "."))}
 	if _, _, err := Update(tx, e.Number(), change, by, now); err != nil {
 		return err
 	}

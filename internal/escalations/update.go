@@ -60,7 +60,7 @@ func apply(tx core.App, e *collections.Escalation, change Change, by audit.Actor
 		return Unchanged, err
 	}
 	if assignee != nil && assignee.Email() != by.Email {
-		key := " assigned " + assignee.Id + " " + collections.Instant(now)
+		key := " assigned " + assignee.Id + " " + collections.FormatInstant(now)
 		if err := announce(tx, e, notifications.EscalationAssigned, assignee.Id, key, now); err != nil {
 			return Unchanged, err
 		}
@@ -93,8 +93,8 @@ func plan(tx core.App, e *collections.Escalation, change Change, by audit.Actor,
 	if change.Priority != nil {
 		set(collections.EscalationPriority, string(*change.Priority), *change.Priority)
 	}
-	if change.Notes != nil {
-		set(collections.EscalationResolutionNotes, change.Notes.Reveal(), *change.Notes)
+	if change.ResolutionNotes != nil {
+		set(collections.EscalationResolutionNotes, change.ResolutionNotes.Reveal(), *change.ResolutionNotes)
 	}
 	if assignee, err = planAssignee(tx, e, change.AssignedTo, to, by, now, changes); err != nil {
 		return nil, nil, err
@@ -103,9 +103,9 @@ func plan(tx core.App, e *collections.Escalation, change Change, by audit.Actor,
 		set(collections.EscalationStatus, string(to), to)
 		switch to {
 		case StatusResolved:
-			e.SetResolved(alerts.AuthorOf(by), now)
+			e.SetResolved(alerts.ActorName(by), now)
 		case StatusCancelled:
-			e.SetCancelled(alerts.AuthorOf(by), now)
+			e.SetCancelled(alerts.ActorName(by), now)
 		}
 	}
 	if change.Note != "" {
@@ -228,7 +228,7 @@ func changeOf(e *collections.Escalation) (change Change, err error) {
 		case collections.EscalationAssignedTo:
 			change.AssignedTo = new(value)
 		case collections.EscalationResolutionNotes:
-			change.Notes = new(phi.Text(value))
+			change.ResolutionNotes = new(phi.Text(value))
 		case column:
 			minutes := e.InteractionMinutes()
 			if minutes == nil || *minutes < 0 || *minutes > maxMinutes {

@@ -19,15 +19,15 @@ type referenceRange struct {
 
 const interpretationSystem = "http://terminology.hl7.org/CodeSystem/v3-ObservationInterpretation"
 
-// judgment is a value's interpretation and the range by which it was evaluated; empty without bounds.
-type judgment struct {
+// evaluation is a value's interpretation and the range by which it was evaluated; empty without bounds.
+type evaluation struct {
 	interpretation []concept
 	ranges         []referenceRange
 }
 
-// judge interprets a value by the bounds in force at its evaluation. Source: docs/decisions/fhir.md, "Interpretation and reference range"; HL7
+// interpret interprets a value by the bounds in force at its evaluation. Source: docs/decisions/fhir.md, "Interpretation and reference range"; HL7
 // Terminology, ObservationInterpretation.
-func (s StoredObservation) judge(p *vitals.Parameter, value *float64) (j judgment) {
+func (s StoredObservation) interpret(p *vitals.Parameter, value *float64) (j evaluation) {
 	if value == nil || p.FHIR == nil {
 		return j
 	}
@@ -108,7 +108,7 @@ func boundQuantity(v float64, in *vitals.Quantity) *quantity {
 // interpret returns the code of a value: critical, abnormal or normal, as its alert was.
 func interpret(value float64, limits vitals.Limits) coding {
 	code, display := "N", "Normal"
-	switch side, _ := limits.Met(value); side {
+	switch side, _ := limits.Breached(value); side {
 	case vitals.Critical:
 		code, display = "HH", "Critical high"
 	case vitals.CriticalLow:

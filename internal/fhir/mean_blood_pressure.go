@@ -55,7 +55,7 @@ func DeliveredMeanBloodPressure(m MeanBloodPressure, externalID string) Resource
 		if m.Readings > 0 {
 			value = &part.mean
 		}
-		o.addComponent(in, value, absentReason(false), judgment{})
+		o.addComponent(in, value, absentReason(false), evaluation{})
 	}
 	o.Component = append(o.Component, component{Code: concept{Coding: []coding{occurrences}}, ValueInteger: &m.Readings})
 	o.setDelivery(externalID, StoredObservation{EMRID: m.EMRID, EnteredInError: m.Readings == 0})

@@ -142,9 +142,9 @@ func buildObservation(s StoredObservation) (*observation, error) {
 		switch value := r.Value(p); {
 		case p == kind.FHIR.Value:
 			o.setValue(value, p.FHIR, absent)
-			o.setJudgment(s.judge(p, value))
+			o.setJudgment(s.interpret(p, value))
 		case value != nil && p.FHIR != nil, slices.Contains(kind.Required, p):
-			o.addComponent(p.FHIR, value, absent, s.judge(p, value))
+			o.addComponent(p.FHIR, value, absent, s.interpret(p, value))
 		}
 	}
 	if o.ValueQuantity != nil {
@@ -153,7 +153,7 @@ func buildObservation(s StoredObservation) (*observation, error) {
 	o.Note = notes(r)
 	for _, m := range kind.Qualifiers {
 		if answer, known := m.Answers[r.Qualifier(m)]; known {
-			o.addQualifier(m.Question, answer)
+			o.addQualifier(m.ComponentCode, answer)
 		}
 		if qualifier := r.Qualifier(m); m.Bit.Code != "" && qualifier != "" {
 			o.Component = append(o.Component, component{
@@ -185,13 +185,13 @@ func (o *observation) setValue(v *float64, in *vitals.Quantity, absent *concept)
 	o.ValueQuantity = quantityOf(*v, in)
 }
 
-func (o *observation) setJudgment(j judgment) {
+func (o *observation) setJudgment(j evaluation) {
 	o.Interpretation, o.ReferenceRange = j.interpretation, j.ranges
 }
 
 // addComponent adds a component with a value or the reason why it is absent.
 // Source: docs/decisions/fhir.md, "Missing values"; FHIR R4 vital signs, invariant vs-3.
-func (o *observation) addComponent(in *vitals.Quantity, v *float64, absent *concept, j judgment) {
+func (o *observation) addComponent(in *vitals.Quantity, v *float64, absent *concept, j evaluation) {
 	c := component{Code: concept{Coding: []coding{loinc(in.Code)}}, Interpretation: j.interpretation, ReferenceRange: j.ranges}
 	if v == nil {
 		c.DataAbsentReason = absent
@@ -286,11 +286,11 @@ func DeliveredHeartRate(s StoredObservation, externalID string) Resource {
 	}
 	s = s.asDelivered()
 	o := newObservation(s)
-	o.Meta.Profile = []string{profilePrefix + pulse.Alone}
+	o.Meta.Profile = []string{profilePrefix + pulse.StandaloneProfile}
 	o.Identifier = []identifier{{uuidSystem, "urn:uuid:" + PartID(s.ID, HeartRatePart)}}
 	o.Code = concept{Coding: []coding{loinc(pulse.FHIR.Code)}}
 	o.ValueQuantity = quantityOf(*value, pulse.FHIR)
-	o.setJudgment(s.judge(pulse, value))
+	o.setJudgment(s.interpret(pulse, value))
 	o.DerivedFrom = []reference{{Type: "Observation", Identifier: &identifier{uuidSystem, "urn:uuid:" + s.ID}}}
 	o.setDelivery(externalID, s)
 	return Resource{content: o}

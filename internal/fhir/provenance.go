@@ -7,8 +7,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Origin holds the source of a reading.
-type Origin struct {
+// ReadingOrigin holds the source of a reading.
+type ReadingOrigin struct {
 	ObservationID, PatientID string
 	Source                   vitals.Origin
 	// Device is the resource id of the measuring Device, and DeviceID its identifier; "" if unknown.
@@ -57,7 +57,7 @@ func agentType(code, display string) concept {
 
 // Provenance returns the source of a reading: the device, the person who entered it, or the import. It has the reading's id.
 // Source: docs/decisions/fhir.md, "Provenance".
-func Provenance(o Origin) Resource {
+func Provenance(o ReadingOrigin) Resource {
 	r := provenance{
 		ResourceType: "Provenance", ID: o.ObservationID, Meta: meta{Profile: []string{profilePrefix + "us-core-provenance"}},
 		Target: []reference{{Reference: "Observation/" + o.ObservationID}}, Recorded: validate.FormatInstant(o.CreatedAt),
@@ -84,7 +84,7 @@ func Provenance(o Origin) Resource {
 	return withVersion(&r, &r.Meta, o.UpdatedAt)
 }
 
-func (o Origin) staff() reference { return staffReference(o.Staff) }
+func (o ReadingOrigin) staff() reference { return staffReference(o.Staff) }
 
 func staffReference(id string) reference {
 	if id == "" {
@@ -93,14 +93,14 @@ func staffReference(id string) reference {
 	return reference{Reference: "Practitioner/" + id}
 }
 
-func (o Origin) machine() reference {
+func (o ReadingOrigin) machine() reference {
 	if o.Machine == "" {
 		return reference{Type: "Device", Display: "Client"}
 	}
 	return reference{Type: "Device", Display: o.Machine}
 }
 
-func (o Origin) device() reference {
+func (o ReadingOrigin) device() reference {
 	switch {
 	case o.Device != "":
 		return reference{Reference: "Device/" + o.Device}

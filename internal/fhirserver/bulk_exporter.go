@@ -38,30 +38,30 @@ const (
 	sweepInterval = time.Minute
 )
 
-// Resource is one line of an export file.
-type Resource struct {
+// ExportLine is one line of an export file.
+type ExportLine struct {
 	ID         string
 	Body       []byte // one line of JSON, without the newline
 	Unreadable bool   // a sealed value cannot be opened, so Body is nil
 }
 
-// Page holds resources of a type in read order and the position of the next page; "" is the end.
-type Page struct {
-	Resources []Resource
+// ExportPage holds resources of a type in read order and the position of the next page; "" is the end.
+type ExportPage struct {
+	Resources []ExportLine
 	Next      string
 }
 
 // Resources reads and renders the resources of an export.
 type Resources interface {
 	// Read returns the resources of a type that changed after since (zero means all) and follow a position; the first position is "".
-	Read(ctx context.Context, app core.App, kind string, since time.Time, after string) (Page, error)
+	Read(ctx context.Context, app core.App, kind string, since time.Time, after string) (ExportPage, error)
 	// Deleted returns references ("Patient/…") to the resources of a type that were deleted after since. complete is false if the record of deletions
 	// does not reach back that far.
 	Deleted(ctx context.Context, app core.App, kind string, since time.Time) (references []string, complete bool, err error)
 }
 
-// Options configure a BulkExporter.
-type Options struct {
+// BulkExporterOptions configure a BulkExporter.
+type BulkExporterOptions struct {
 	Resources  Resources
 	Retention  time.Duration // how long the files of a finished export are kept
 	MaxPerFile int           // maximum resources of a file; 0 means 100,000
@@ -72,7 +72,7 @@ type Options struct {
 // BulkExporter queues exports and runs them one at a time. It is safe for concurrent use.
 type BulkExporter struct {
 	async.Signal
-	options Options
+	options BulkExporterOptions
 
 	mu      sync.Mutex
 	current *runningExport // nil if no export is running
@@ -86,7 +86,7 @@ type runningExport struct {
 }
 
 // NewBulkExporter returns a BulkExporter.
-func NewBulkExporter(o Options) *BulkExporter {
+func NewBulkExporter(o BulkExporterOptions) *BulkExporter {
 	if o.MaxPerFile == 0 {
 		o.MaxPerFile = 100_000
 	}
@@ -117,7 +117,7 @@ func (e *BulkExporter) Start(app core.App, client string, request ExportRequest,
 		}
 		changed := audit.Changes{"types": {New: request.Types}}
 		if !request.Since.IsZero() {
-			changed["since"] = audit.Change{New: collections.Instant(request.Since)}
+			changed["since"] = audit.Change{New: collections.FormatInstant(request.Since)}
 		}
 		return audit.Append(tx, audit.Entry{Event: audit.ExportStart, Actor: by, ResourceType: audit.ResourceExport, ResourceID: id, Changes: changed}, now)
 	})

@@ -34,7 +34,7 @@ type patientSource struct {
 	pages      int
 }
 
-func (s *patientSource) Read(ctx context.Context, app core.App, kind string, since time.Time, after string) (page fhirserver.Page, err error) {
+func (s *patientSource) Read(ctx context.Context, app core.App, kind string, since time.Time, after string) (page fhirserver.ExportPage, err error) {
 	s.pages++
 	if s.before != nil {
 		s.before(app, s.pages)
@@ -43,10 +43,10 @@ func (s *patientSource) Read(ctx context.Context, app core.App, kind string, sin
 		return page, err
 	}
 	var ids []string
-	err = app.DB().Select("id").From("patients").Where(dbx.NewExp("id > {:after} AND ({:since} = '' OR updated_at > {:since})", dbx.Params{"after": after, "since": collections.Instant(since)})).
+	err = app.DB().Select("id").From("patients").Where(dbx.NewExp("id > {:after} AND ({:since} = '' OR updated_at > {:since})", dbx.Params{"after": after, "since": collections.FormatInstant(since)})).
 		OrderBy("id").Limit(10).Column(&ids)
 	for _, id := range ids {
-		page.Resources = append(page.Resources, fhirserver.Resource{ID: id, Body: []byte(`{"resourceType":"Patient","id":"` + id + `"}`), Unreadable: id == s.unreadable})
+		page.Resources = append(page.Resources, fhirserver.ExportLine{ID: id, Body: []byte(`{"resourceType":"Patient","id":"` + id + `"}`), Unreadable: id == s.unreadable})
 	}
 	if len(ids) == 10 {
 		page.Next = ids[9]
@@ -81,7 +81,7 @@ func newFixture(t *testing.T, patients int) *fixture {
 
 // restart returns a new exporter on the same database.
 func (h *fixture) restart() *fhirserver.BulkExporter {
-	return fhirserver.NewBulkExporter(fhirserver.Options{
+	return fhirserver.NewBulkExporter(fhirserver.BulkExporterOptions{
 		Resources: h.source, Retention: time.Hour, MaxPerFile: 20, Clock: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
 	})
 }
@@ -260,7 +260,7 @@ func TestIncrementalExport(t *testing.T) {
 	h := newFixture(t, 3)
 	old, changed := h.enroll(), h.enroll()
 	set := func(id string, at time.Time) {
-		if _, err := h.app.DB().Update("patients", dbx.Params{"updated_at": collections.Instant(at)}, dbx.HashExp{"id": id}).Execute(); err != nil {
+		if _, err := h.app.DB().Update("patients", dbx.Params{"updated_at": collections.FormatInstant(at)}, dbx.HashExp{"id": id}).Execute(); err != nil {
 			t.Fatal(err)
 		}
 	}

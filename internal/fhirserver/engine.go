@@ -79,7 +79,7 @@ type Row struct {
 	PatientID string // the patient it belongs to; "" for none
 	DeviceID  string // the Device that it refers to; "" for none
 	Resource  fhir.Resource
-	// Unreadable: a sealed value cannot be opened, so Resource is nil.
+	// Unreadable: a sealed value cannot be opened, so ExportLine is nil.
 	Unreadable bool
 }
 

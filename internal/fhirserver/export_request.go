@@ -37,7 +37,7 @@ type ExportRequest struct {
 	URL     string // repeated in the manifest
 	Types   []string
 	Since   time.Time // zero exports all times
-	Ignored []string  // unsupported parameters and types that lenient handling skips
+	Ignored []string  // unsupportedParameter parameters and types that lenient handling skips
 }
 
 // Parameters are the values of a request by parameter name, from a query or a FHIR Parameters resource.
@@ -47,7 +47,7 @@ type Parameters map[string][]string
 func ParseQuery(raw string) (Parameters, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, invalid("The query string is malformed.")
+		return nil, invalidParameter("The query string is malformed.")
 	}
 	return Parameters(values), nil
 }
@@ -59,12 +59,12 @@ func (p Parameters) AddBody(raw []byte) error {
 		Parameter    []map[string]json.RawMessage `json:"parameter"`
 	}
 	if err := json.Unmarshal(raw, &body); err != nil || body.ResourceType != "Parameters" {
-		return invalid("The body must be a Parameters resource.")
+		return invalidParameter("The body must be a Parameters resource.")
 	}
 	for _, parameter := range body.Parameter {
 		var name string
 		if json.Unmarshal(parameter["name"], &name) != nil || name == "" {
-			return invalid("Every parameter needs a name.")
+			return invalidParameter("Every parameter needs a name.")
 		}
 		value := ""
 		for member, content := range parameter {
@@ -101,7 +101,7 @@ func ParsePrefer(headers []string) (p Prefer) {
 func ParseExportRequest(level ExportLevel, parameters Parameters, prefer Prefer, address string, may func(kind string) error) (ExportRequest, error) {
 	request := ExportRequest{URL: address}
 	if !prefer.Async && !prefer.Lenient {
-		return request, invalid("Exports run asynchronously. Send the header Prefer: respond-async.")
+		return request, invalidParameter("Exports run asynchronously. Send the header Prefer: respond-async.")
 	}
 	for _, name := range sortedNames(parameters) {
 		var err error
@@ -113,13 +113,13 @@ func ParseExportRequest(level ExportLevel, parameters Parameters, prefer Prefer,
 			request.Since, err = parseInstant(values)
 		case "_outputFormat":
 			if len(values) != 1 || !slices.Contains(exportFormats, strings.ReplaceAll(values[0], " ", "+")) {
-				err = invalid("_outputFormat can only be application/fhir+ndjson.")
+				err = invalidParameter("_outputFormat can only be application/fhir+ndjson.")
 			}
 		case "patient": // ignoring it would export all patients
-			err = unsupported("patient is not supported: an export covers all patients.")
+			err = unsupportedParameter("patient is not supported: an export covers all patients.")
 		default:
 			if !prefer.Lenient {
-				err = unsupported("A parameter is not supported. Supported parameters: _type, _since, _outputFormat.")
+				err = unsupportedParameter("A parameter is not supported. Supported parameters: _type, _since, _outputFormat.")
 			}
 			request.Ignored = append(request.Ignored, displayName(name))
 		}
@@ -174,7 +174,7 @@ func (r *ExportRequest) parseTypes(level ExportLevel, values []string, prefer Pr
 	for _, kind := range named {
 		if !slices.Contains(known, kind) {
 			if !prefer.Lenient {
-				return unsupported("_type names a type that cannot be exported at this level. Types that can: " + strings.Join(known, ", ") + ".")
+				return unsupportedParameter("_type names a type that cannot be exported at this level. Types that can: " + strings.Join(known, ", ") + ".")
 			}
 			r.Ignored = append(r.Ignored, "A type")
 		}
@@ -185,7 +185,7 @@ func (r *ExportRequest) parseTypes(level ExportLevel, values []string, prefer Pr
 		}
 	}
 	if len(r.Types) == 0 {
-		return unsupported("_type names no type that can be exported at this level. Types that can: " + strings.Join(known, ", ") + ".")
+		return unsupportedParameter("_type names no type that can be exported at this level. Types that can: " + strings.Join(known, ", ") + ".")
 	}
 	return nil
 }
@@ -193,11 +193,11 @@ func (r *ExportRequest) parseTypes(level ExportLevel, values []string, prefer Pr
 // parseInstant parses a FHIR instant. An unescaped plus sign arrives as a space.
 func parseInstant(values []string) (time.Time, error) {
 	if len(values) != 1 {
-		return time.Time{}, invalid("_since must be sent once.")
+		return time.Time{}, invalidParameter("_since must be sent once.")
 	}
 	at, err := time.Parse(time.RFC3339Nano, strings.ReplaceAll(values[0], " ", "+"))
 	if err != nil {
-		return time.Time{}, invalid("_since must be an instant with a time zone, such as 2026-01-15T13:45:00Z.")
+		return time.Time{}, invalidParameter("_since must be an instant with a time zone, such as 2026-01-15T13:45:00Z.")
 	}
 	return at.UTC(), nil
 }
@@ -211,8 +211,10 @@ func sortedNames(parameters Parameters) []string {
 	return names
 }
 
-func invalid(detail string) error { return fault.New(fault.Invalid, "invalid_parameter", detail) }
+func invalidParameter(detail string) error {
+	return fault.New(fault.Invalid, "invalid_parameter", detail)
+}
 
-func unsupported(detail string) error {
+func unsupportedParameter(detail string) error {
 	return fault.New(fault.Invalid, "unsupported_parameter", detail)
 }

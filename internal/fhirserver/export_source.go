@@ -35,10 +35,10 @@ type ExportSource struct{ Engine *Engine }
 const late = "late"
 
 // Read implements [Resources].
-func (s ExportSource) Read(_ context.Context, app core.App, kind string, since time.Time, after string) (Page, error) {
+func (s ExportSource) Read(_ context.Context, app core.App, kind string, since time.Time, after string) (ExportPage, error) {
 	k := ResourceTypeByName(kind)
 	if k == nil {
-		return Page{}, fmt.Errorf("unknown resource type %s", kind)
+		return ExportPage{}, fmt.Errorf("unknown resource type %s", kind)
 	}
 	if after == late {
 		return s.readLate(app, k, since)
@@ -57,7 +57,7 @@ func (s ExportSource) Read(_ context.Context, app core.App, kind string, since t
 	}
 	rows, last, done, err := s.Engine.Page(app, search)
 	if err != nil {
-		return Page{}, err
+		return ExportPage{}, err
 	}
 	page, err := encode(rows)
 	switch {
@@ -80,7 +80,7 @@ func earliest(kind string, since time.Time) time.Time {
 
 // readLate returns resources that an earlier export missed: last changed before since but committed after. It also returns the resources of restored
 // patients, which are unchanged but may have been exported as deleted.
-func (s ExportSource) readLate(app core.App, k *ResourceType, since time.Time) (page Page, err error) {
+func (s ExportSource) readLate(app core.App, k *ResourceType, since time.Time) (page ExportPage, err error) {
 	ids, err := collections.ChangedBetween(app, changeTypes[k.Type], since, since.Add(maxCommitDelay))
 	if err != nil {
 		return page, err
@@ -109,7 +109,7 @@ func (s ExportSource) readLate(app core.App, k *ResourceType, since time.Time) (
 }
 
 // ByIDs returns resources by id and omits those that do not exist.
-func (s ExportSource) ByIDs(app core.App, kind string, ids []string) (found []Resource, err error) {
+func (s ExportSource) ByIDs(app core.App, kind string, ids []string) (found []ExportLine, err error) {
 	k := ResourceTypeByName(kind)
 	if k == nil {
 		return nil, fmt.Errorf("unknown resource type %s", kind)
@@ -140,9 +140,9 @@ func (s ExportSource) eachPage(app core.App, k *ResourceType, ids []string, do f
 	return nil
 }
 
-func encode(rows []Row) (page Page, err error) {
+func encode(rows []Row) (page ExportPage, err error) {
 	for _, row := range rows {
-		r := Resource{ID: row.ID, Unreadable: row.Unreadable}
+		r := ExportLine{ID: row.ID, Unreadable: row.Unreadable}
 		if !r.Unreadable {
 			if r.Body, err = row.Resource.Encode(); err != nil {
 				return page, err

@@ -68,7 +68,7 @@ func auditExport(tx core.App, event audit.Event, id string, changes audit.Change
 
 // runNext runs the oldest queued export; ran is false if none is queued.
 func (e *BulkExporter) runNext(ctx context.Context, app core.App) (ran bool, err error) {
-	export, err := collections.ClaimExport(app)
+	export, err := collections.LeaseExport(app)
 	if collections.IsNotFound(err) {
 		return false, nil
 	}

@@ -79,8 +79,8 @@ func isVerified(o ingest.Observation) bool {
 	return o.Review == ingest.Confirmed && o.ConfirmedBy != alerts.System
 }
 
-func (e *Engine) originOf(o ingest.Observation, c readingContext, by collections.ObservationCreator, r Reader) fhir.Origin {
-	origin := fhir.Origin{
+func (e *Engine) originOf(o ingest.Observation, c readingContext, by collections.ObservationCreator, r Reader) fhir.ReadingOrigin {
+	origin := fhir.ReadingOrigin{
 		ObservationID: o.ID, PatientID: o.PatientID, Source: o.Origin, Device: c.deviceOf(o), DeviceID: o.Reading.DeviceID,
 		Practice: cmp.Or(e.Practice, "The practice"), CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt,
 	}

@@ -59,7 +59,7 @@ func (e *Engine) ParseSearch(k *ResourceType, r Request) (s *Search, understood 
 	s = p.search
 	if len(s.costly) > 0 && s.patients == nil && !s.ids && !s.dated {
 		for _, n := range s.costly {
-			p.refuse(n.param, CodeTooCostly, n.words)
+			p.reject(n.param, CodeTooCostly, n.words)
 		}
 	}
 	if err := p.problems.Err(); err != nil {
@@ -72,8 +72,8 @@ func (e *Engine) ParseSearch(k *ResourceType, r Request) (s *Search, understood 
 	return s, p.understood, nil
 }
 
-// refuse records an error for a parameter. Errors with different codes are reported as a plain validation error.
-func (p *parser) refuse(name, code, words string) {
+// reject records an error for a parameter. Errors with different codes are reported as a plain validation error.
+func (p *parser) reject(name, code, words string) {
 	if len(p.problems) == 0 {
 		p.code = code
 	} else if p.code != code {
@@ -82,12 +82,12 @@ func (p *parser) refuse(name, code, words string) {
 	p.problems.Add(name, words)
 }
 
-func (p *parser) invalid(name, words string) { p.refuse(name, "", words) }
+func (p *parser) invalid(name, words string) { p.reject(name, "", words) }
 
-// refuseIfStrict rejects an unknown parameter of a strict search; other searches ignore it.
-func (p *parser) refuseIfStrict(name, words string) {
+// rejectIfStrict rejects an unknown parameter of a strict search; other searches ignore it.
+func (p *parser) rejectIfStrict(name, words string) {
 	if p.Strict {
-		p.refuse(name, CodeNotSupported, words)
+		p.reject(name, CodeNotSupported, words)
 	}
 }
 
@@ -122,11 +122,11 @@ func (p *parser) parseParam(name, text string) {
 	case base == "_has", chained, further != "":
 		// Always refused: ignoring a condition on the patient would return other patients' data. A chained parameter always restricts the result, even if
 		// its base is unknown.
-		p.refuse(name, CodeNotSupported, "Chained searches are not supported.")
+		p.reject(name, CodeNotSupported, "Chained searches are not supported.")
 	case param == nil:
-		p.refuseIfStrict(name, msgUnknown)
+		p.rejectIfStrict(name, msgUnknown)
 	case modifier != "" && !slices.Contains(param.Modifiers, modifier):
-		p.refuse(name, CodeNotSupported, "This modifier is not supported.")
+		p.reject(name, CodeNotSupported, "This modifier is not supported.")
 	case strings.TrimSpace(text) == "":
 		p.invalid(base, "A value is required.")
 	default:
@@ -194,7 +194,7 @@ func (p *parser) sort(_, text string) string {
 	name, descending := strings.CutPrefix(text, "-")
 	at := slices.IndexFunc(p.search.Type.Orders, func(o Order) bool { return o.Param == name && o.Descending == descending })
 	if at < 0 {
-		p.refuseIfStrict("_sort", "Must be one of: "+strings.Join(p.search.Type.SortNames(), ", ")+".")
+		p.rejectIfStrict("_sort", "Must be one of: "+strings.Join(p.search.Type.SortNames(), ", ")+".")
 		return ""
 	}
 	p.search.Order = &p.search.Type.Orders[at]
@@ -227,7 +227,7 @@ func (p *parser) revinclude(modifier, text string) string {
 // addInclude adds an _include or _revinclude value. Included resources include nothing further, so the iterate modifier has no effect.
 func (p *parser) addInclude(name, modifier, wanted, text string, known []string, list *[]string) {
 	if !slices.Contains(known, wanted) || modifier != "" && modifier != "iterate" {
-		p.refuseIfStrict(name, "Must be one of: "+strings.Join(known, ", ")+".")
+		p.rejectIfStrict(name, "Must be one of: "+strings.Join(known, ", ")+".")
 		return
 	}
 	if !slices.Contains(*list, wanted) {

@@ -23,14 +23,14 @@ import (
 // Columns of a table of readings: members of the event, and of its values.
 var (
 	envelopeColumns = []string{"device_id", "patient_id", "measurement_type", "timestamp", "unit", "device_model"}
-	valueColumns    = vitals.SentFields()
+	valueColumns    = vitals.GatewayFields()
 	requiredColumns = []string{"device_id", "patient_id", "measurement_type", "timestamp"}
 )
 
 // CSVOptions are the choices in reading a table.
 type CSVOptions struct {
 	MaxFuture time.Duration
-	// Zone is that of times without an offset; nil refuses a table with such times.
+	// Zone applies to times without an offset; nil rejects a table with such times.
 	Zone *time.Location
 }
 
@@ -40,7 +40,7 @@ type CSVOptions struct {
 type CSV struct {
 	Lines int // with readings
 
-	rules   Gateway
+	rules   ContractAdapter
 	zone    *time.Location
 	table   *csv.Reader
 	comma   rune
@@ -82,7 +82,7 @@ func OpenCSV(file io.ReadSeeker, o CSVOptions) (*CSV, error) {
 // comma, semicolon and tab among the names.
 func readColumns(file io.Reader, o CSVOptions) (*CSV, error) {
 	buffered := bufio.NewReader(transform.NewReader(file, unicode.BOMOverride(transform.Nop))) // UTF-16 only with its mark
-	t := &CSV{rules: Gateway{MaxFuture: o.MaxFuture}, zone: o.Zone}
+	t := &CSV{rules: ContractAdapter{MaxFuture: o.MaxFuture}, zone: o.Zone}
 	first, err := buffered.Peek(4096)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("read the column names: %w", err)
@@ -102,7 +102,7 @@ func readColumns(file io.Reader, o CSVOptions) (*CSV, error) {
 	t.table = csv.NewReader(&formulaTexts{lines: buffered})
 	t.table.Comma, t.table.FieldsPerRecord = t.comma, -1
 	header, err := t.table.Read()
-	if err == nil && !isLegible(strings.Join(header, "")) {
+	if err == nil && !isDecodable(strings.Join(header, "")) {
 		err = errors.New("they are not in UTF-8: save the table as CSV UTF-8")
 	}
 	if err != nil {
@@ -197,7 +197,7 @@ func (c *CSV) Next() (line int, body []byte, err error) {
 	}
 	event, values, wrong := map[string]any{"event_type": MeasurementCreated}, map[string]any{}, fault.Fields{}
 	for name, cell := range cells {
-		switch why := whyUnusable(name, cell); {
+		switch why := unusableReason(name, cell); {
 		case why != "":
 			wrong[name] = []string{why}
 		case name == "timestamp":
@@ -218,8 +218,8 @@ func (c *CSV) Next() (line int, body []byte, err error) {
 	return line, body, err
 }
 
-// timeOf returns a time with its offset. One without is in the table's zone, where the hour that a clock change skips does not exist and the one
-// that it repeats is refused as ambiguous.
+// timeOf returns a time with its offset. One without an offset is in the table's zone; an hour that
+// a clock change skips or repeats is rejected.
 func (c *CSV) timeOf(cell string) (string, error) {
 	wall, err := validate.ParseInstant(cell)
 	if c.zone == nil || err != nil || validate.HasZone(cell) {

@@ -80,10 +80,10 @@ type Event struct {
 
 	// Index distinguishes measurements of one device in the same second, for vendors that send it.
 	Index string
-	// Addition names a value that was sent separately and belongs to the reading with the event's key; "" for a reading.
-	Addition string
-	// Additions names the parts that may be sent separately for a reading of this kind.
-	Additions []string
+	// Part names a value that was sent separately and belongs to the reading with the event's key; "" for a reading.
+	Part string
+	// Parts names the parts that may be sent separately for a reading of this kind.
+	Parts []string
 
 	// ReceivedAt is the time of receipt.
 	ReceivedAt time.Time
@@ -149,10 +149,10 @@ func (e Event) Key() string {
 var eventNamespace = uuid.MustParse("6f0b6a52-6d0c-4f3e-9c55-1f7a3f0e8d21")
 
 // ID is the event's UUID, made from Key (RFC 9562, version 8, over SHA-256): a repeat has the same one.
-func (e Event) ID() string { return e.IDOf(e.Addition) }
+func (e Event) ID() string { return e.PartID(e.Part) }
 
-// IDOf returns the ID of the event that sends a part of this one's reading separately.
-func (e Event) IDOf(addition string) string {
+// PartID returns the ID of the event that sends a part of this one's reading separately.
+func (e Event) PartID(addition string) string {
 	key := e.Key()
 	if addition != "" {
 		key += "|+" + addition
@@ -195,7 +195,7 @@ type eventBody struct {
 // Parse parses an authenticated body. It returns a parse_error fault if it is no JSON object, and a validation fault with every wrong field
 // in the gateway's names ("values.systolic"). Unknown event and measurement types are no errors, see EventType.IsKnown and
 // Event.IsUnsupported.
-func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
+func (g ContractAdapter) Parse(raw []byte, now time.Time) (Event, error) {
 	var sent eventBody
 	if err := validate.DecodeObject(raw, &sent); err != nil {
 		return Event{}, err
@@ -229,7 +229,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 			sent.readMeasurement(validate.NewChecks(), validate.NewChecks(), &event)
 		}
 		event.Implausible = sent.readImplausible(raw, c.Fields, event)
-		if found, _ := sent.foreignDanger(raw, side.Fields, event); found != nil && !event.Implausible.IsDangerous() {
+		if found, _ := sent.dangerousForeignValues(raw, side.Fields, event); found != nil && !event.Implausible.IsDangerous() {
 			event.Implausible = found
 		}
 		maps.Copy(c.Fields, side.Fields) // its sender learns of all
@@ -241,7 +241,7 @@ func (g Gateway) Parse(raw []byte, now time.Time) (Event, error) {
 	if reading.Kind.Valid() {
 		reading.DeviceID, reading.MeasuredAt, reading.WithoutZone = event.DeviceID, event.At, !validate.HasZone(sent.Timestamp.Value)
 		event.Reading = &reading
-		if found, rejected := sent.foreignDanger(raw, side.Fields, event); found != nil {
+		if found, rejected := sent.dangerousForeignValues(raw, side.Fields, event); found != nil {
 			event.Implausible, event.RejectedValues = found, rejected
 		}
 	} else if event.Type == MeasurementCreated {

@@ -18,7 +18,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-var adapter = Gateway{MaxFuture: 5 * time.Minute}
+var adapter = ContractAdapter{MaxFuture: 5 * time.Minute}
 
 // with returns the JSON of a valid event with some members replaced; nil removes a member.
 func with(t testing.TB, base string, changes map[string]any) string {

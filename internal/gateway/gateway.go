@@ -52,7 +52,7 @@ func Vendors() []Vendor { return slices.Sorted(maps.Keys(adapters)) }
 // NewAdapters returns an adapter for every vendor; one without a secret rejects everything. maxFuture is how far an event's timestamp may
 // be ahead of now.
 func NewAdapters(settings config.Gateway, maxFuture time.Duration) Adapters {
-	all := Adapters{Contract: Gateway{
+	all := Adapters{Contract: ContractAdapter{
 		Secrets:   Secrets{Current: settings.WebhookSecret.Reveal(), Previous: settings.WebhookSecretPrevious.Reveal()},
 		Tolerance: settings.TimestampTolerance, MaxFuture: maxFuture,
 	}}
@@ -62,8 +62,8 @@ func NewAdapters(settings config.Gateway, maxFuture time.Duration) Adapters {
 	return all
 }
 
-// Gateway is the adapter for the device gateway of the contract.
-type Gateway struct {
+// ContractAdapter is the adapter for the device gateway of the contract.
+type ContractAdapter struct {
 	Secrets Secrets
 	// Tolerance is how far X-Gateway-Timestamp may be from now on either side; zero disables the check.
 	Tolerance time.Duration
@@ -73,16 +73,18 @@ type Gateway struct {
 	vendor Vendor // the vendor of the converted events
 }
 
-var _ Adapter = Gateway{}
+var _ Adapter = ContractAdapter{}
 
-// shape is what the contract documents. Another spelling is refused, and read for an alert.
-func (Gateway) shape() shape { return contractShape }
+// shape is the documented schema. Another spelling is rejected, and read only for an alert.
+func (ContractAdapter) shape() shape { return contractShape }
 
 // maxEvents bounds the events of one delivery of the contract's gateway.
 const maxEvents = 1000
 
 // Split returns the body: the contract's gateway sends one event at a time. Several are read, too.
-func (Gateway) Split(body []byte) [][]byte { return split(readable(body), contractShape.messagesOf) }
+func (ContractAdapter) Split(body []byte) [][]byte {
+	return split(readable(body), contractShape.messagesOf)
+}
 
 // split returns the bodies of several messages, or the body of one in an envelope, or the body itself.
 func split(body []byte, messagesOf func([]byte, int) []json.RawMessage) (bodies [][]byte) {

@@ -17,16 +17,16 @@ type Implausible struct {
 	// Reading has all reported values; OutOfRange are those that no device should report.
 	Reading    vitals.Reading
 	OutOfRange vitals.OutOfRange
-	// Ahead is the device's time if it was in the future. Zero for a right clock.
-	Ahead time.Time
+	// FutureTime is the device's time if it was in the future. Zero for a right clock.
+	FutureTime time.Time
 	// IsDatedByReceipt: the reading has the time of receipt, because the device's is in the future or cannot be read.
 	IsDatedByReceipt bool
 	// RejectedFor are the fields with errors other than a value out of range and a time in the future.
 	RejectedFor []string
 	// IsIncomplete: required values are missing or cannot be read, so it cannot be confirmed.
 	IsIncomplete bool
-	// Additions are those of the event that a confirmation makes of it.
-	Additions []string
+	// Parts are those of the event that a confirmation makes of it.
+	Parts []string
 }
 
 // newImplausible returns an implausible measurement of the event.
@@ -34,7 +34,7 @@ func (e Event) newImplausible(r vitals.Reading, outside vitals.OutOfRange) *Impl
 	i := &Implausible{Reading: r, OutOfRange: outside}
 	i.Reading.DeviceID, i.Reading.MeasuredAt = e.DeviceID, e.At
 	if e.isFutureClock {
-		i.Ahead = e.At
+		i.FutureTime = e.At
 	}
 	if e.isFutureClock || e.At.IsZero() {
 		i.IsDatedByReceipt, i.Reading.MeasuredAt = true, e.ReceivedAt.UTC().Truncate(time.Microsecond)
@@ -45,7 +45,7 @@ func (e Event) newImplausible(r vitals.Reading, outside vitals.OutOfRange) *Impl
 // AsConflicting returns the event of a reading that has the time of another one with other values: the device's clock may have stopped, so the
 // reading has the time of receipt.
 func (e Event) AsConflicting() Event {
-	i := &Implausible{Reading: *e.Reading, IsDatedByReceipt: true, RejectedFor: []string{"timestamp"}, Additions: e.Additions}
+	i := &Implausible{Reading: *e.Reading, IsDatedByReceipt: true, RejectedFor: []string{"timestamp"}, Parts: e.Parts}
 	i.Reading.MeasuredAt = e.ReceivedAt.UTC().Truncate(time.Microsecond)
 	e.Implausible, e.Reading = i, nil
 	return e
@@ -65,12 +65,12 @@ func (e Event) onlyFutureClock(err error) bool {
 	return ok && e.isFutureClock && len(refused.Fields) == 1 && refused.Fields["timestamp"] != nil
 }
 
-// readImplausible parses the values of a measurement again that was rejected for some fields, as far as they can be read; nil for none. Without a
-// known kind, or without a value of it, the names of the values show it.
+// readImplausible parses the readable values of a rejected measurement; nil for none. Without a
+// known kind, the names of the values determine it.
 func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Event) *Implausible {
-	values := readLegible(b, raw)
+	values := readLenient(b, raw)
 	kind, supported := kindOf(event.measurement)
-	isOwn := func(m validate.Member) bool { return supported && kind.Reads(m.Name) }
+	isOwn := func(m validate.Member) bool { return supported && kind.HasField(m.Name) }
 	if !slices.ContainsFunc(values.body, isOwn) {
 		kind = likelyKind(values.body)
 	}
@@ -95,7 +95,7 @@ func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Even
 	if choice && unit == "" {
 		unit, known = kind.LikelyUnit(values.body)
 	}
-	reading, outside := kind.ReadSentOutOfRange(values.body, unit)
+	reading, outside := kind.ReadGatewayOutOfRange(values.body, unit)
 	if !known || len(reading.ByColumn()) == 0 {
 		return nil
 	}
@@ -103,7 +103,7 @@ func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Even
 	i.IsIncomplete = slices.ContainsFunc(kind.Required, func(p *vitals.Parameter) bool { return reading.Value(p) == nil })
 	for _, field := range slices.Sorted(maps.Keys(rejected)) {
 		name, isValue := strings.CutPrefix(field, "values.")
-		isRange := slices.ContainsFunc(outside, func(p *vitals.Parameter) bool { return p.Name == name || kind.Fields[p] == name })
+		isRange := slices.ContainsFunc(outside, func(p *vitals.Parameter) bool { return p.Name == name || kind.FieldAliases[p] == name })
 		if isValue && isRange || field == "timestamp" && event.isFutureClock {
 			continue
 		}
@@ -112,8 +112,8 @@ func (b eventBody) readImplausible(raw []byte, rejected fault.Fields, event Even
 	return i
 }
 
-// readUnknown reads an event of an unknown type: its hub is alive, and with values of a measurement it is one of an unsupported kind: dangerous
-// values raise an alert. A word misspelt by its sender must not hide them; what the word means is for a person.
+// readUnknown reads an event of an unknown type. With measured values it counts as a measurement of
+// an unsupported kind, so that a misspelled type does not hide dangerous values.
 func (b eventBody) readUnknown(raw []byte, maxFuture time.Duration, event *Event) {
 	c := validate.NewChecks()
 	b.readEnvelope(c, c, event)
@@ -134,9 +134,9 @@ func (b eventBody) readUnknown(raw []byte, maxFuture time.Duration, event *Event
 	event.Type, event.isUnknownType, event.measurement = MeasurementCreated, true, ""
 }
 
-// foreignDanger returns the values of another kind than the event's, with their errors, if one is out of range or beyond a default critical bound: they
-// raise an alert as those of an event of their own would. It is nil if they may be left out.
-func (b eventBody) foreignDanger(raw []byte, leftOut fault.Fields, event Event) (found *Implausible, rejected fault.Fields) {
+// dangerousForeignValues returns the values of another kind and their errors if one is dangerous: they alert
+// like an event of their own. It is nil if they may be left out.
+func (b eventBody) dangerousForeignValues(raw []byte, leftOut fault.Fields, event Event) (found *Implausible, rejected fault.Fields) {
 	foreign := vitals.Body{}
 	rejected = fault.Fields{}
 	for _, m := range b.Values.Value {
@@ -172,7 +172,7 @@ func isDangerousReading(r vitals.Reading, outside vitals.OutOfRange) bool {
 	})
 }
 
-// IsPart reports whether the implausible values belong to a reading that is valid without them.
-func (e Event) IsPart() bool {
-	return e.Implausible != nil && (e.Reading != nil && e.Reading.Kind == e.Implausible.Reading.Kind || e.Addition != "")
+// IsPartImplausible reports whether the implausible values belong to a reading that is valid without them.
+func (e Event) IsPartImplausible() bool {
+	return e.Implausible != nil && (e.Reading != nil && e.Reading.Kind == e.Implausible.Reading.Kind || e.Part != "")
 }

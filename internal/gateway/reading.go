@@ -54,13 +54,13 @@ func (b eventBody) readMeasurement(c, side *validate.Checks, event *Event) vital
 		return vitals.Reading{}
 	}
 	for _, m := range b.Values.Value {
-		isOther := func(d *vitals.Definition) bool { return d.Reads(m.Name) }
-		if m.Raw.Kind() != 'n' && !kind.Reads(m.Name) && slices.ContainsFunc(vitals.Definitions, isOther) {
+		isOther := func(d *vitals.Definition) bool { return d.HasField(m.Name) }
+		if m.Raw.Kind() != 'n' && !kind.HasField(m.Name) && slices.ContainsFunc(vitals.Definitions, isOther) {
 			side.Reject("values."+m.Name, foreignValue)
 		}
 	}
 	own, ownSide := validate.NewChecks(), validate.NewChecks()
-	reading := kind.ReadSent(own, ownSide, b.Values.Value, unit)
+	reading := kind.ReadGateway(own, ownSide, b.Values.Value, unit)
 	for field, messages := range ownSide.Fields {
 		side.Fields["values."+field] = messages
 	}

@@ -13,8 +13,8 @@ import (
 // pulseWords are other names of the pulse, folded.
 var pulseWords = []string{"pulserate", "heartrate", "hr"}
 
-// withSpelledSides returns the values of a measurement with the documented names and words of the optional ones, and of values of other kinds, which are
-// sent in many spellings: unlike a required value they would be dropped without an error. Source: docs/decisions/gateway.md, "Side values".
+// withSpelledSides normalizes the names of side values and of other kinds' values, which an unknown
+// spelling would drop without an error. Source: docs/decisions/gateway.md, "Side values".
 func withSpelledSides(kind *vitals.Definition, sent vitals.Body) vitals.Body {
 	values, taken := slices.Clone(sent), map[string]int{}
 	for i, m := range values {
@@ -77,7 +77,7 @@ func sideName(kind *vitals.Definition, name string) string {
 		folded = fold(vitals.Pulse.Name)
 	}
 	for known := range contractShape["values"] {
-		isRequired := slices.ContainsFunc(kind.Required, func(p *vitals.Parameter) bool { return p.Name == known || kind.Fields[p] == known })
+		isRequired := slices.ContainsFunc(kind.Required, func(p *vitals.Parameter) bool { return p.Name == known || kind.FieldAliases[p] == known })
 		if fold(known) == folded && !isRequired {
 			return known
 		}

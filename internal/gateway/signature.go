@@ -64,7 +64,7 @@ func mac(secret string, body []byte) []byte {
 // Verify checks the signature over the raw body, then the age of the delivery. Faults: webhook_not_configured (Unavailable),
 // invalid_signature and stale_timestamp (Unauthenticated). Source: docs/decisions/gateway.md, "Webhook signature failure", "Timestamp
 // header and replay" and "Secret rotation".
-func (g Gateway) Verify(header http.Header, body []byte, now time.Time) (SecretName, error) {
+func (g ContractAdapter) Verify(header http.Header, body []byte, now time.Time) (SecretName, error) {
 	if g.Secrets == (Secrets{}) {
 		return "", notConfigured()
 	}
@@ -113,7 +113,7 @@ func (s Secrets) match(headers []string, body []byte) SecretName {
 
 // checkAge compares the delivery's Unix seconds with now. The header is not signed and proves nothing; it only limits what can be replayed
 // before deduplication.
-func (g Gateway) checkAge(text string, now time.Time) error {
+func (g ContractAdapter) checkAge(text string, now time.Time) error {
 	sent, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return errors.New("the timestamp is not a whole number of seconds")

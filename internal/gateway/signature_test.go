@@ -92,7 +92,7 @@ func TestVerifySignature(t *testing.T) {
 		{"empty current does not verify", Secrets{Previous: "fresh"}, Sign("", []byte(vectorBody)), ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			adapter := Gateway{Secrets: tc.secrets, Tolerance: 30 * time.Minute}
+			adapter := ContractAdapter{Secrets: tc.secrets, Tolerance: 30 * time.Minute}
 			got, err := adapter.Verify(delivery(tc.signature, now), []byte(vectorBody), now)
 			if got != tc.want {
 				t.Errorf("verified by %q, want %q", got, tc.want)
@@ -105,7 +105,7 @@ func TestVerifySignature(t *testing.T) {
 }
 
 func TestVerifyNeedsTheRawBytes(t *testing.T) {
-	adapter := Gateway{Secrets: Secrets{Current: vectorSecret}}
+	adapter := ContractAdapter{Secrets: Secrets{Current: vectorSecret}}
 	for _, body := range []string{"", vectorBody + "\n", strings.Replace(vectorBody, ":", ": ", 1), strings.Replace(vectorBody, "128", "129", 1)} {
 		if _, err := adapter.Verify(delivery(vectorSignature, now), []byte(body), now); wantFault(t, err, fault.Unauthenticated) != "invalid_signature" {
 			t.Errorf("%q: %v", body, err)
@@ -120,14 +120,14 @@ func TestVerifyNeedsTheRawBytes(t *testing.T) {
 }
 
 func TestVerifyUnconfigured(t *testing.T) {
-	_, err := Gateway{}.Verify(delivery(Sign("", []byte(vectorBody)), now), []byte(vectorBody), now)
+	_, err := ContractAdapter{}.Verify(delivery(Sign("", []byte(vectorBody)), now), []byte(vectorBody), now)
 	if got := wantFault(t, err, fault.Unavailable); got != "webhook_not_configured" {
 		t.Errorf("got %q", got)
 	}
 }
 
 func TestInvalidSignatureMessage(t *testing.T) {
-	_, err := Gateway{Secrets: Secrets{Current: "s"}}.Verify(http.Header{}, nil, now)
+	_, err := ContractAdapter{Secrets: Secrets{Current: "s"}}.Verify(http.Header{}, nil, now)
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Detail != "Invalid webhook signature." {
 		t.Errorf("got %v", err)
@@ -161,7 +161,7 @@ func TestVerifyAge(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			header := http.Header{SignatureHeader: {vectorSignature}, TimestampHeader: {tc.timestamp}}
-			adapter := Gateway{Secrets: Secrets{Current: vectorSecret}, Tolerance: tc.tolerance}
+			adapter := ContractAdapter{Secrets: Secrets{Current: vectorSecret}, Tolerance: tc.tolerance}
 			name, err := adapter.Verify(header, []byte(vectorBody), now)
 			if wrong := wantFault(t, err, fault.Unauthenticated); tc.ok != (wrong == "") || !tc.ok && wrong != "stale_timestamp" {
 				t.Errorf("got fault %q", wrong)
@@ -172,14 +172,14 @@ func TestVerifyAge(t *testing.T) {
 		})
 	}
 	// the signature is checked first
-	_, err := Gateway{Secrets: Secrets{Current: "x"}, Tolerance: half}.Verify(delivery(vectorSignature, time.Time{}), []byte(vectorBody), now)
+	_, err := ContractAdapter{Secrets: Secrets{Current: "x"}, Tolerance: half}.Verify(delivery(vectorSignature, time.Time{}), []byte(vectorBody), now)
 	if got := wantFault(t, err, fault.Unauthenticated); got != "invalid_signature" {
 		t.Errorf("wrong in both: %q", got)
 	}
 }
 
 func TestSecretsDoNotPrint(t *testing.T) {
-	adapter := Gateway{Secrets: Secrets{Current: "topsecret", Previous: "topsecret"}}
+	adapter := ContractAdapter{Secrets: Secrets{Current: "topsecret", Previous: "topsecret"}}
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("start", "adapter", adapter, "secrets", adapter.Secrets)
 	encoded, err := json.Marshal(adapter)
@@ -220,7 +220,7 @@ func FuzzVerify(f *testing.F) {
 	f.Add(Sign("", []byte("{}")), stamp, []byte("{}"))
 	f.Add(Sign("old", []byte("{}"))+" , ", "-1", []byte("{}"))
 	f.Add("sha256=,=,sha256", "99999999999999999999", []byte(nil))
-	adapter := Gateway{Secrets: Secrets{Current: vectorSecret, Previous: "old"}, Tolerance: time.Minute}
+	adapter := ContractAdapter{Secrets: Secrets{Current: vectorSecret, Previous: "old"}, Tolerance: time.Minute}
 	secrets := map[SecretName]string{CurrentSecret: vectorSecret, PreviousSecret: "old"}
 	f.Fuzz(func(t *testing.T, signature, timestamp string, body []byte) {
 		header := http.Header{SignatureHeader: {signature}, TimestampHeader: {timestamp}}
@@ -237,8 +237,8 @@ func FuzzVerify(f *testing.F) {
 	})
 }
 
-func ExampleGateway_Verify() {
-	adapter := Gateway{Secrets: Secrets{Current: "whsec_test_2f6d0c"}, Tolerance: 30 * time.Minute}
+func ExampleContractAdapter_Verify() {
+	adapter := ContractAdapter{Secrets: Secrets{Current: "whsec_test_2f6d0c"}, Tolerance: 30 * time.Minute}
 	at := time.Date(2026, 1, 15, 13, 45, 2, 0, time.UTC)
 	body := []byte(`{"event_type":"hub.heartbeat","hub_id":"HUB-9","timestamp":"2026-01-15T13:45:00Z"}`)
 

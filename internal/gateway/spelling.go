@@ -20,11 +20,11 @@ type shape map[string]shape
 // contractShape is an event of the contract.
 var contractShape = func() shape {
 	values := shape{}
-	for _, name := range vitals.SentFields() {
+	for _, name := range vitals.GatewayFields() {
 		values[name] = nil
 	}
 	for _, d := range vitals.Definitions {
-		for _, name := range d.Fields {
+		for _, name := range d.FieldAliases {
 			values[name] = nil
 		}
 	}
@@ -34,8 +34,8 @@ var contractShape = func() shape {
 	}
 }()
 
-// conform returns a body as its sender documents it: an object that is written as a text or in a list of one is itself, a member in another
-// spelling has the documented name if no other member could be meant, and so on inside. Anything else is returned as it is.
+// conform normalizes a body: it unwraps an object in a string or a list of one, and renames a
+// member in another spelling if it is unambiguous, recursively. Anything else is unchanged.
 func (s shape) conform(raw jsontext.Value) jsontext.Value {
 	raw = unwrapped(raw, s != nil)
 	members, ok := membersOf(raw)
@@ -68,8 +68,8 @@ func (s shape) conform(raw jsontext.Value) jsontext.Value {
 	return objectOf(members)
 }
 
-// listOf returns the objects of a delivery, see [shape.messagesOf], as their sender documents them.
-func (s shape) listOf(body []byte, limit int) (list []json.RawMessage) {
+// objects returns the objects of a delivery, see [shape.messagesOf], as their sender documents them.
+func (s shape) objects(body []byte, limit int) (list []json.RawMessage) {
 	list = s.messagesOf(body, limit)
 	for i, raw := range list {
 		list[i] = s.conform(raw)
@@ -138,9 +138,9 @@ func objectOf(members []memberText) jsontext.Value {
 // utf8Mark is the byte order mark that some programs write before a text.
 var utf8Mark = []byte("\xef\xbb\xbf")
 
-// legibleBody returns a refused body as far as a person could read it, for an alert: without a mark and with replaced characters where it is not in
-// UTF-8, in the documented spelling and with each member once.
-func (s shape) legibleBody(body []byte) []byte {
+// lenientBody returns the readable part of a rejected body, for an alert: valid UTF-8 without a
+// byte order mark, in the documented spelling, each member once.
+func (s shape) lenientBody(body []byte) []byte {
 	body = bytes.ToValidUTF8(bytes.TrimPrefix(body, utf8Mark), []byte("\uFFFD"))
 	if !jsontext.Value(body).IsValid() {
 		body = outsideTexts(body, slips)

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// checkForm refuses a file that is no table of text, by its first bytes after a byte order mark.
+// checkForm rejects a file that is not text, by its first bytes after a byte order mark.
 func checkForm(first []byte) error {
 	switch {
 	case bytes.HasPrefix(first, []byte("PK\x03\x04")), bytes.HasPrefix(first, []byte("\xd0\xcf\x11\xe0")):
@@ -72,16 +72,16 @@ func textOf(cell string) string {
 	return cell
 }
 
-// isLegible reports whether every character of a text could be decoded.
-func isLegible(text string) bool {
+// isDecodable reports whether every character of a text could be decoded.
+func isDecodable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsRune(text, utf8.RuneError)
 }
 
-// whyUnusable returns why a cell is no value of its column; "" if it may be one. Source: docs/decisions/gateway.md, "Tables of readings".
-func whyUnusable(column, cell string) string {
+// unusableReason returns why a cell is no value of its column; "" if it may be one. Source: docs/decisions/gateway.md, "Tables of readings".
+func unusableReason(column, cell string) string {
 	isID := column == "device_id" || column == "patient_id"
 	switch {
-	case !isLegible(cell):
+	case !isDecodable(cell):
 		return "This text is not in UTF-8. Save the table as CSV UTF-8."
 	case spreadsheetError.MatchString(cell):
 		return "A spreadsheet's error (" + cell + ") is here instead of a value. Correct the cell and save the table again."

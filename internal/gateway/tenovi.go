@@ -83,9 +83,9 @@ const (
 )
 
 var (
-	tenoviAdditions = map[string][]string{"blood_pressure": {tenoviPulse, tenoviIrregular}, "pulse_oximetry": {tenoviPulse, tenoviPerfusion}}
-	tenoviActivity  = []string{"steps", "sleep", "heart_rate_statistics"}
-	tenoviMeals     = map[scalar]scalar{"pre-prandial": "before_meal", "post-prandial": "after_meal", "fasting": "fasting"}
+	tenoviParts    = map[string][]string{"blood_pressure": {tenoviPulse, tenoviIrregular}, "pulse_oximetry": {tenoviPulse, tenoviPerfusion}}
+	tenoviActivity = []string{"steps", "sleep", "heart_rate_statistics"}
+	tenoviMeals    = map[scalar]scalar{"pre-prandial": "before_meal", "post-prandial": "after_meal", "fasting": "fasting"}
 )
 
 // tenoviSpellings are the metrics with a meaning here, by their folded names.
@@ -132,7 +132,7 @@ func (m tenoviMeasurement) kind() string {
 	}
 }
 
-func (m tenoviMeasurement) isAddition() bool {
+func (m tenoviMeasurement) isPart() bool {
 	return m.parameter() != nil || m.metric() == tenoviIrregular
 }
 
@@ -166,7 +166,7 @@ var endOfTime = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
 // reverse.
 func (t tenovi) Split(body []byte) [][]byte {
 	body = readable(body)
-	all := tenoviShape.listOf(body, maxTenoviMeasurements)
+	all := tenoviShape.objects(body, maxTenoviMeasurements)
 	if len(all) < 2 {
 		return split(body, tenoviShape.messagesOf)
 	}
@@ -177,7 +177,7 @@ func (t tenovi) Split(body []byte) [][]byte {
 	}
 	var bodies [][]byte
 	for i, main := range read {
-		if main.isAddition() || main.kind() == "" {
+		if main.isPart() || main.kind() == "" {
 			continue
 		}
 		if _, err := t.parseReading(main, nil, all[i], endOfTime); err != nil {
@@ -185,7 +185,7 @@ func (t tenovi) Split(body []byte) [][]byte {
 		}
 		group, metrics := []json.RawMessage{all[i]}, []string{main.metric()}
 		for j, other := range read {
-			if used[j] || !other.isAddition() || !other.belongsTo(main) || slices.Contains(metrics, other.metric()) || other.checkValue() != nil {
+			if used[j] || !other.isPart() || !other.belongsTo(main) || slices.Contains(metrics, other.metric()) || other.checkValue() != nil {
 				continue
 			}
 			used[j] = true
@@ -219,7 +219,7 @@ func joinBodies(group []json.RawMessage) []byte {
 
 // Parse parses one of the bodies of Split.
 func (t tenovi) Parse(body []byte, now time.Time) (Event, error) {
-	group := tenoviShape.listOf(body, maxTenoviMeasurements)
+	group := tenoviShape.objects(body, maxTenoviMeasurements)
 	if len(group) == 0 {
 		return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The request body must be a measurement or a list of measurements.")
 	}
@@ -230,8 +230,8 @@ func (t tenovi) Parse(body []byte, now time.Time) (Event, error) {
 			return Event{Vendor: Tenovi}, err
 		}
 	}
-	if len(parts) == 1 && parts[0].isAddition() {
-		return t.parseAddition(parts[0], body, now)
+	if len(parts) == 1 && parts[0].isPart() {
+		return t.parsePart(parts[0], body, now)
 	}
 	return t.parseReading(parts[0], parts[1:], body, now)
 }
@@ -240,7 +240,7 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 	w := main.toContract()
 	metric := tenoviMetrics[main.metric()]
 	for _, addition := range additions {
-		if err := addition.checkValue(); err != nil || !addition.isAddition() || !addition.belongsTo(main) {
+		if err := addition.checkValue(); err != nil || !addition.isPart() || !addition.belongsTo(main) {
 			return Event{Vendor: Tenovi}, fault.New(fault.Invalid, "parse_error", "The measurements do not belong together.").Because(err)
 		}
 		if addition.metric() == tenoviIrregular {
@@ -253,15 +253,15 @@ func (t tenovi) parseReading(main tenoviMeasurement, additions []tenoviMeasureme
 	event.Index = string(main.Filter.Value.Index)
 	switch {
 	case event.Reading != nil:
-		event.Additions = tenoviAdditions[metric.kind]
+		event.Parts = tenoviParts[metric.kind]
 	case event.Implausible != nil:
-		event.Implausible.Additions = tenoviAdditions[metric.kind]
+		event.Implausible.Parts = tenoviParts[metric.kind]
 	}
 	return event, err
 }
 
-// parseAddition parses a value that was sent without its reading.
-func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (Event, error) {
+// parsePart parses a value that was sent without its reading.
+func (t tenovi) parsePart(m tenoviMeasurement, body []byte, now time.Time) (Event, error) {
 	w := m.toContract()
 	w.values = nil
 	if m.isTest() {
@@ -274,7 +274,7 @@ func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (
 		err = m.checkValue()
 	}
 	event.Type, event.MeasurementType, event.measurement = MeasurementCreated, m.metric(), m.kind()
-	event.Addition, event.Index = m.metric(), string(m.Filter.Value.Index)
+	event.Part, event.Index = m.metric(), string(m.Filter.Value.Index)
 	if err != nil {
 		if p, number := m.parameter(), m.First.number(); named && p != nil && number != nil {
 			if outside := p.OutOfRange(*number); outside != nil || event.isFutureClock && p.Range.Contains(*number) {
@@ -284,10 +284,10 @@ func (t tenovi) parseAddition(m tenoviMeasurement, body []byte, now time.Time) (
 		return event, err
 	}
 	reading := vitals.Reading{Kind: vitals.Kind(event.measurement), DeviceID: event.DeviceID, MeasuredAt: event.At}
-	if event.Addition == tenoviIrregular {
+	if event.Part == tenoviIrregular {
 		reading.SetQualifier(vitals.IrregularHeartbeat, m.irregular())
 	} else {
-		*reading.Slot(m.parameter()) = m.First.number()
+		*reading.ValuePtr(m.parameter()) = m.First.number()
 	}
 	event.Reading = &reading
 	return event, nil

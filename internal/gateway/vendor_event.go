@@ -57,7 +57,7 @@ func (e vendorEvent) parseContract(raw []byte, maxFuture time.Duration, now time
 	if err != nil {
 		return Event{Vendor: e.vendor}, fault.New(fault.Invalid, "parse_error", "The request body cannot be read.").Because(err)
 	}
-	event, err := Gateway{MaxFuture: maxFuture, vendor: e.vendor}.Parse(body, now)
+	event, err := ContractAdapter{MaxFuture: maxFuture, vendor: e.vendor}.Parse(body, now)
 	event.Vendor, event.bodyHash = e.vendor, sha256.Sum256(raw)
 	if err == nil {
 		event.LeftOut = slices.Compact(slices.Sorted(slices.Values(append(event.LeftOut, e.leftOut...))))

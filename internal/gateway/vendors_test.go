@@ -70,8 +70,8 @@ func line(event Event, err error) string {
 	if event.IsUnsupported() && err == nil {
 		parts = append(parts, "unsupported")
 	}
-	if len(event.Additions) > 0 {
-		parts = append(parts, "additions", strings.Join(event.Additions, "+"))
+	if len(event.Parts) > 0 {
+		parts = append(parts, "additions", strings.Join(event.Parts, "+"))
 	}
 	for _, field := range slices.Sorted(maps.Keys(event.RejectedValues)) {
 		parts = append(parts, "without", field+":", strings.Join(event.RejectedValues[field], " "))
@@ -193,7 +193,7 @@ func fuzzVendor(f *testing.F, vendor Vendor) {
 			if split := adapter.Split(body); len(split) != 1 {
 				t.Fatalf("an event is taken apart: %q", split)
 			}
-			if event.Reading != nil && event.Addition == "" {
+			if event.Reading != nil && event.Part == "" {
 				checks := validate.NewChecks()
 				event.Reading.Check(checks)
 				if checks.Err() != nil {

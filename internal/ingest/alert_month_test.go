@@ -94,7 +94,7 @@ type alertMonth struct{ readings, criticals, warnings, earlyWarnings, warningPus
 func simulateAlertMonth(t *testing.T, seed uint64, choice alerts.WarningPush) (month alertMonth) {
 	t.Helper()
 	rules := pipelineRules
-	rules.WarningPush, rules.IrregularHeartbeats, rules.Suspect = choice, 3, vitals.Distance{Percent: 10, Amount: 10}
+	rules.WarningPush, rules.IrregularHeartbeats, rules.Suspect = choice, 3, vitals.Tolerance{Percent: 10, Amount: 10}
 	rules.EarlyWarning = true
 	app, engine := newApp(t, rules)
 	random := rand.New(rand.NewPCG(seed, 2026)) // invented patients, the same for each seed

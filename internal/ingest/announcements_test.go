@@ -55,16 +55,16 @@ func TestAlertsAreAnnounced(t *testing.T) {
 		t.Error(diff)
 	}
 
-	old := collections.Instant(now.Add(-30 * time.Minute))
+	old := collections.FormatInstant(now.Add(-30 * time.Minute))
 	if _, err := app.DB().Update(collections.Escalations, dbx.Params{"notified_at": old}, nil).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(191, 80), now)))
 	list := announced(t, app)[len(want):]
-	if len(list) != 2 || list[1] != "escalation_opened critical "+escalation+" joined "+collections.Instant(now)+": Ada Lovelace (M-1), stat: A further critical reading." {
+	if len(list) != 2 || list[1] != "escalation_opened critical "+escalation+" joined "+collections.FormatInstant(now)+": Ada Lovelace (M-1), stat: A further critical reading." {
 		t.Errorf("after half an hour: %v", list)
 	}
-	check(t, find(t, app, collections.Escalations, ""), map[string]any{"notified_at": collections.Instant(now)})
+	check(t, find(t, app, collections.Escalations, ""), map[string]any{"notified_at": collections.FormatInstant(now)})
 }
 
 // A snoozed breach is stored and counted, and not announced.
@@ -77,7 +77,7 @@ func TestSnoozedAlerts(t *testing.T) {
 			t.Fatal(err)
 		}
 		row := dbx.Params{
-			"id": id, "patient": patient, "type": kind, "include_critical": critical, "ends_at": collections.Instant(until), "ended_at": "",
+			"id": id, "patient": patient, "type": kind, "include_critical": critical, "ends_at": collections.FormatInstant(until), "ended_at": "",
 		}
 		if _, err := app.DB().Insert(collections.Snoozes, row).Execute(); err != nil {
 			t.Fatal(err)

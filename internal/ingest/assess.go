@@ -32,8 +32,8 @@ type AssessInput struct {
 	Pushes map[string]alerts.PushHistory
 	// IsClockUnproven: no earlier reading shows that the device's clock is right.
 	IsClockUnproven bool
-	// ClockQuestion is the question about the device's clock, because the reading ends its proof; nil for none.
-	ClockQuestion *alerts.Draft
+	// DoubtfulTimeAlert is the question about the device's clock, because the reading ends its proof; nil for none.
+	DoubtfulTimeAlert *alerts.Draft
 	// Raised are the alerts that the reading raised while its time was in doubt.
 	Raised []*collections.Alert
 	// Hold is how long the escalation of this reading may wait for another reading, see [Effects.holdEscalation]; 0 for not at all.
@@ -53,7 +53,7 @@ type Rules struct {
 	// EarlyWarning: values that together mean danger raise an alert.
 	EarlyWarning bool
 	// Suspect is the distance from the patient's usual values at which a value is suspect.
-	Suspect vitals.Distance
+	Suspect vitals.Tolerance
 	// ConfirmReadings is how long the escalation of a first severe blood pressure is held; 0 for no hold.
 	ConfirmReadings time.Duration
 	// WarningPush is the practice's choice of the warnings that are pushed.
@@ -96,7 +96,7 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 	findings := alerts.Evaluate(values, snapshot.Thresholds, snapshot.Baseline)
 	o.Bounds = o.Bounds.With(alerts.BoundsFor(values, snapshot.Thresholds, findings))
 	effects := Effects{
-		Observation: o, Transmit: o.FHIRStatus != "" && o.addition == nil && !o.isQueued,
+		Observation: o, Transmit: o.FHIRStatus != "" && o.mergedPart == nil && !o.isQueued,
 		PatientDay: o.Reading.MeasuredAt.In(s.PatientZone).Format(time.DateOnly),
 		CountDay:   o.Reading.MeasuredAt.In(rules.PracticeZone).Format(time.DateOnly),
 		// A manually entered reading never counts, even if it names a device. Source: docs/decisions/billing.md, "30-day period and the 16
@@ -123,8 +123,8 @@ func Assess(o Observation, s AssessInput, rules Rules, now time.Time) Effects {
 			}, true))
 		}
 	}
-	if s.ClockQuestion != nil {
-		effects.Alerts = append(effects.Alerts, *s.ClockQuestion)
+	if s.DoubtfulTimeAlert != nil {
+		effects.Alerts = append(effects.Alerts, *s.DoubtfulTimeAlert)
 	}
 	question, replaced, asks := s.Surrounding.sharedCuffQuestion(o, rules.isLate(o.Reading.MeasuredAt, now))
 	if effects.Replaced = replaced; asks {
@@ -158,7 +158,7 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 		progress[p.Alert.ID] = p
 	}
 	snapshot.Recent = slices.Clip(snapshot.Recent) // keeps the input's slice unchanged
-	open := make([]alerts.Open, 0, len(snapshot.Open)+len(e.Alerts))
+	open := make([]alerts.OpenAlert, 0, len(snapshot.Open)+len(e.Alerts))
 	for _, alert := range snapshot.Open {
 		change, touched := progress[alert.ID]
 		if change.Superseded {
@@ -178,8 +178,8 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 		if !alert.Superseded {
 			snapshot.Recent = append(snapshot.Recent, triage.RecentAlert{Type: alert.Finding.Type, Level: alert.Finding.Level, CreatedAt: now})
 		}
-		if !alert.Closed() {
-			raised := alerts.Open{
+		if !alert.IsClosed() {
+			raised := alerts.OpenAlert{
 				Type: alert.Finding.Type, Level: alert.Finding.Level,
 				MeasuredAt: alert.MeasuredAt, CreatedAt: now, NormalReadings: alert.NormalReadings,
 				Parameter: alert.Finding.Parameter, Value: alert.Finding.Value, Origin: alert.Origin, Late: alert.Late, TimeInDoubt: alert.TimeInDoubt,
@@ -203,6 +203,6 @@ func (e *Effects) snapshotAfter(snapshot triage.PatientSnapshot, now time.Time) 
 			return snapshot
 		}
 	}
-	snapshot.Escalations = append(snapshot.Escalations, escalations.Active{Priority: escalations.Stat, BySystem: true})
+	snapshot.Escalations = append(snapshot.Escalations, escalations.ActiveEscalation{Priority: escalations.Stat, BySystem: true})
 	return snapshot
 }

@@ -80,8 +80,8 @@ func TestAssess(t *testing.T) {
 	}
 	const high, higher = "Systolic 150 mmHg is at or above the warning limit 140.", "Systolic 185 mmHg is at or above the critical limit 180."
 	critical := raised{"blood_pressure", "critical", higher, false}
-	open := func(alertType string, level alerts.Level, normal int) []alerts.Open {
-		return []alerts.Open{{ID: "a1", Type: alertType, Level: level, MeasuredAt: now.Add(-time.Hour), CreatedAt: now.Add(-time.Hour), NormalReadings: normal}}
+	open := func(alertType string, level alerts.Level, normal int) []alerts.OpenAlert {
+		return []alerts.OpenAlert{{ID: "a1", Type: alertType, Level: level, MeasuredAt: now.Add(-time.Hour), CreatedAt: now.Add(-time.Hour), NormalReadings: normal}}
 	}
 	tests := []struct {
 		name    string
@@ -119,14 +119,14 @@ func TestAssess(t *testing.T) {
 		{
 			"a critical alert joins the system's open escalation, which is stat again", bloodPressure(185, 80),
 			func(s *ingest.AssessInput) {
-				s.Snapshot.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Routine}, {ID: "e2", Priority: escalations.Urgent, BySystem: true}}
+				s.Snapshot.Escalations = []escalations.ActiveEscalation{{ID: "e1", Priority: escalations.Routine}, {ID: "e2", Priority: escalations.Urgent, BySystem: true}}
 			},
 			effects{Alerts: []raised{critical}, Score: 89, Open: 1, Active: 2, Joins: "e2"},
 		},
 		{
 			"a person's escalation is not joined", bloodPressure(185, 80),
 			func(s *ingest.AssessInput) {
-				s.Snapshot.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat}}
+				s.Snapshot.Escalations = []escalations.ActiveEscalation{{ID: "e1", Priority: escalations.Stat}}
 			},
 			effects{Alerts: []raised{critical}, Score: 89, Open: 1, Active: 2, Opens: &escalations.Draft{PatientID: "p1", Priority: escalations.Stat, Reason: higher}},
 		},
@@ -148,14 +148,14 @@ func TestAssess(t *testing.T) {
 			"the second one does, and the escalation stays for a person", bloodPressure(120, 80),
 			func(s *ingest.AssessInput) {
 				s.Snapshot.Open = open("blood_pressure", alerts.Critical, 1)
-				s.Snapshot.Escalations = []escalations.Active{{ID: "e1", Priority: escalations.Stat, BySystem: true}}
+				s.Snapshot.Escalations = []escalations.ActiveEscalation{{ID: "e1", Priority: escalations.Stat, BySystem: true}}
 			},
 			effects{Progressed: 1, Score: 86, Active: 1},
 		},
 		{
 			"a missed reading that comes", bloodPressure(120, 80),
 			func(s *ingest.AssessInput) {
-				s.Snapshot.Open = []alerts.Open{{ID: "a1", Type: alerts.TypeMissedReading, Level: alerts.NoData, CreatedAt: now.Add(-90 * time.Hour)}}
+				s.Snapshot.Open = []alerts.OpenAlert{{ID: "a1", Type: alerts.TypeMissedReading, Level: alerts.NoData, CreatedAt: now.Add(-90 * time.Hour)}}
 			},
 			effects{Progressed: 1, Score: 1},
 		},
@@ -167,7 +167,7 @@ func TestAssess(t *testing.T) {
 		{
 			"weight is compared with other weights", weight(85),
 			func(s *ingest.AssessInput) {
-				s.Snapshot.Baseline = []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-time.Hour)}}
+				s.Snapshot.Baseline = []alerts.BaselineValue{{Parameter: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-time.Hour)}}
 			},
 			effects{
 				Alerts: []raised{{"weight", "critical", "Weight gain of 5 kg within 7 days is at or above the critical limit 4.6 kg.", false}},

@@ -61,13 +61,13 @@ func TestCreateFromRecordEqualsIngest(t *testing.T) {
 // record is a reading as filled in through the dashboard.
 func record(t *testing.T, app core.App, r vitals.Reading) *core.Record {
 	t.Helper()
-	record, err := collections.New(app, collections.Observations)
+	record, err := collections.NewRecord(app, collections.Observations)
 	if err != nil {
 		t.Fatal(err)
 	}
 	record.Load(map[string]any{
 		"patient": patientID, "observation_type": string(r.Kind), "device_id": r.DeviceID,
-		"measured_at": collections.Instant(r.MeasuredAt),
+		"measured_at": collections.FormatInstant(r.MeasuredAt),
 	})
 	for _, p := range vitals.Parameters {
 		if value := r.Value(p); value != nil {
@@ -132,7 +132,7 @@ func TestCreateFromRecordChecks(t *testing.T) {
 	}{
 		{"nobody's", map[string]any{"patient": "0194c5a8-0000-7000-8000-00000000dead"}, "patient"},
 		{"no time", map[string]any{"measured_at": ""}, "measured_at"},
-		{"the future", map[string]any{"measured_at": collections.Instant(now.Add(6 * time.Minute))}, "measured_at"},
+		{"the future", map[string]any{"measured_at": collections.FormatInstant(now.Add(6 * time.Minute))}, "measured_at"},
 		{"no kind", map[string]any{"observation_type": ""}, "observation_type"},
 		{"another kind's value", map[string]any{"weight_kg": 80}, "weight_kg"},
 		{"a value missing", map[string]any{"diastolic": nil}, "diastolic"},
@@ -170,7 +170,7 @@ func TestCreateFromRecordFillsIn(t *testing.T) {
 	}
 	check(t, find(t, app, collections.Observations, r.Id), map[string]any{
 		"weight_kg": 80.13, "fhir_status": "pending", "status": "final",
-		"created_at": collections.Instant(now), "source": "patient_portal",
+		"created_at": collections.FormatInstant(now), "source": "patient_portal",
 	})
 	duplicate := record(t, app, weight(80.125))
 	if err := app.Save(duplicate); err == nil {

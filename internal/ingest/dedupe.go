@@ -51,14 +51,14 @@ var insertObservationSQL = func() string {
 		" ON CONFLICT DO NOTHING"
 }()
 
-// insert stores the observation and reports false if a unique key exists already.
-func insert(tx core.App, o Observation) (stored bool, err error) {
+// insertObservation stores the observation and reports false if a unique key exists already.
+func insertObservation(tx core.App, o Observation) (stored bool, err error) {
 	cells := o.cells()
 	values := make([]any, len(cells)+1)
 	for i, c := range cells {
 		values[i] = c.value
 	}
-	at := collections.Instant(o.Reading.MeasuredAt)
+	at := collections.FormatInstant(o.Reading.MeasuredAt)
 	values[len(cells)] = at[:min(len(at), len("2026-01-15T13:45:00."))] // sorts before all fractions of the second
 	n, err := collections.Write(tx, insertObservationSQL, values...)
 	if err != nil {
@@ -81,7 +81,7 @@ func findDuplicate(app core.App, o Observation) (outcome Outcome, keyless bool, 
 	}
 	first, err := collections.FindObservationByGatewayKey(app, o.gatewayKey)
 	switch {
-	case err == nil && o.partial && readingKey(collections.PatientOf(first), readingFromRow(first).WithoutOptional(o.Reading)) == o.readingKey:
+	case err == nil && o.awaitsParts && readingKey(collections.PatientOf(first), readingFromRow(first).WithoutOptional(o.Reading)) == o.readingKey:
 		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil
 	case err == nil && o.readingKey != "" && first.GetString(collections.ObservationReadingKey) == o.readingKey: // a person corrected its time
 		return Outcome{Observation: ObservationFromRecord(first), Duplicate: true}, false, nil

@@ -50,16 +50,16 @@ func (rs *ReadingStore) judgeTime(tx core.App, m *patientCache, s Submission, no
 	if s.isClockUnproven, err = isUnproven(tx, facts, s.PatientID, s.Reading, received); err != nil {
 		return s, err
 	}
-	s.endsClockProof = facts.IsProven && s.isClockUnproven && !s.Arrival.IsPlaced
+	s.endsClockProof = facts.IsProven && s.isClockUnproven && !s.Arrival.IsDeferred
 	s.TimeInDoubt, err = devices.IsTimeDoubtful(facts, devices.TimedReading{
-		MeasuredAt: at, IsLate: late, IsPlaced: s.Arrival.IsPlaced || s.Addition, IsUnnamed: s.Arrival.IsUnnamed || isForeign,
+		MeasuredAt: at, IsLate: late, IsDeferred: s.Arrival.IsDeferred || s.IsPart, IsUnnamed: s.Arrival.IsUnnamed || isForeign,
 		IsDangerous: func() (bool, error) { return isDangerous(tx, m, s, now) },
 	})
 	return s, err
 }
 
-// isUnproven reports whether nothing proves the clock of the device of a reading that arrived late, or the reading contradicts the proof. One that a
-// person or a replay stores later is compared with what arrived before it.
+// isUnproven reports whether nothing proves the device's clock, or this reading refutes the proof.
+// A reading that is stored later is compared with what arrived before it.
 func isUnproven(tx core.App, facts collections.ClockFacts, patientID string, r vitals.Reading, received time.Time) (unproven bool, err error) {
 	if !facts.IsProven {
 		return true, nil
@@ -72,8 +72,8 @@ func isUnproven(tx core.App, facts collections.ClockFacts, patientID string, r v
 	return err == nil && devices.IsLateButLive(last, r.MeasuredAt, received), err
 }
 
-// questionOfEndedProof returns the day's question about a clock, after a reading ended its proof; nil if it was raised.
-func questionOfEndedProof(tx core.App, o Observation, s Submission, zone *time.Location, now time.Time) (*alerts.Draft, error) {
+// draftEndedProofAlert drafts the day's clock alert after a reading ended the proof, unless raised.
+func draftEndedProofAlert(tx core.App, o Observation, s Submission, zone *time.Location, now time.Time) (*alerts.Draft, error) {
 	if !s.endsClockProof {
 		return nil, nil
 	}
@@ -84,7 +84,7 @@ func questionOfEndedProof(tx core.App, o Observation, s Submission, zone *time.L
 	if err := collections.RecordClockFault(tx, o.Reading.DeviceID, string(o.Reading.Kind), o.PatientID, now); err != nil || asked != nil {
 		return nil, err
 	}
-	question := clockAlertDraft(o, o.Origin, now, textUnproven)
+	question := doubtfulTimeDraft(o, o.Origin, now, textUnproven)
 	return &question, nil
 }
 
@@ -97,7 +97,7 @@ func isClockUnproven(tx core.App, o Observation) (bool, error) {
 	return !facts.IsProven, err
 }
 
-// isOld reports whether a reading was measured so long before its receipt that more than the device's own readings may put its time in doubt.
+// isOld reports whether a reading arrived late enough for facts of other sources to doubt its time.
 func (rs *ReadingStore) isOld(measuredAt, received time.Time) bool {
 	return rs.rules.isLate(measuredAt, received) || received.Sub(measuredAt) > recentWindow
 }
@@ -109,9 +109,9 @@ func isDangerous(tx core.App, m *patientCache, s Submission, now time.Time) (boo
 		return false, err
 	}
 	snapshot, err := patient.snapshotFor(tx, s.PatientID, s.Reading, now)
-	return slices.ContainsFunc(vitals.Watched, func(p *vitals.Parameter) bool {
+	return slices.ContainsFunc(vitals.ThresholdParameters, func(p *vitals.Parameter) bool {
 		value := s.Reading.Value(p)
-		return value != nil && snapshot.Thresholds.IsAlarming(p, *value)
+		return value != nil && snapshot.Thresholds.IsDangerous(p, *value)
 	}), err
 }
 
@@ -145,18 +145,18 @@ func (rs *ReadingStore) evaluateDoubtful(
 	}
 	effects := rs.doubtfulEffects(o, values, input, now)
 	if asked == nil && o.Reading.DeviceID != "" {
-		effects.Alerts = append(effects.Alerts, clockAlertDraft(o, o.Origin, received, textDatedByReceipt))
+		effects.Alerts = append(effects.Alerts, doubtfulTimeDraft(o, o.Origin, received, textDatedByReceipt))
 	}
 	effects.finish(input, now)
 	effects.CountDay = o.Reading.MeasuredAt.In(rs.rules.PracticeZone).Format(time.DateOnly)
 	effects.PatientLabel = patient.row.label(o.PatientID)
-	if outcome, err = apply(tx, b, effects, s.By, now); err != nil {
+	if outcome, err = applyEffects(tx, b, effects, s.By, now); err != nil {
 		return outcome, err
 	}
 	patient.snapshot = nil
 	after := effects.SnapshotAfter
 	after.Latest = after.Latest.With(values, o.Origin)
-	trigger := scoreTrigger{confirmedReading: confirmedReading{o, patient, s.By}, after: after, coming: s.NewerInBatch}
+	trigger := scoreTrigger{readingToEvaluate: readingToEvaluate{o, patient, s.By}, after: after, coming: s.NewerInBatch}
 	if err := rs.updateEarlyWarning(tx, b, trigger, now); err != nil {
 		return outcome, err
 	}
@@ -199,7 +199,7 @@ func (e *Effects) finish(s AssessInput, now time.Time) {
 }
 
 // endSilence resolves the alert about a silent device.
-func endSilence(open []alerts.Open, deviceID string) (progress []alerts.Progress) {
+func endSilence(open []alerts.OpenAlert, deviceID string) (progress []alerts.Progress) {
 	for _, alert := range open {
 		if alert.Type == alerts.TypeNoReading24h && alert.DeviceID == deviceID { // the patient's own reading is still missing
 			progress = append(progress, alerts.Progress{Alert: alert, NormalReadings: alert.NormalReadings, Resolved: true})
@@ -219,8 +219,8 @@ const (
 	textUnproven       = "Its late critical readings escalate until one arrives within an hour of its time."
 )
 
-// clockAlertDraft returns the warning about a device's clock, with the values of the reading.
-func clockAlertDraft(o Observation, origin vitals.Origin, received time.Time, consequence string) alerts.Draft {
+// doubtfulTimeDraft returns the warning about a device's clock, with the values of the reading.
+func doubtfulTimeDraft(o Observation, origin vitals.Origin, received time.Time, consequence string) alerts.Draft {
 	var values []string
 	for _, p := range vitals.Parameters {
 		if value := o.Reading.Value(p); value != nil {
@@ -231,7 +231,7 @@ func clockAlertDraft(o Observation, origin vitals.Origin, received time.Time, co
 		"The clock of device %s cannot be trusted: set it. It reported %s. %s %s",
 		o.Reading.DeviceID, strings.Join(values, ", "), doubtText(o.Reading.MeasuredAt, received), consequence)}
 	return alerts.Draft{
-		PatientID: o.PatientID, ObservationID: o.ID, DeviceID: o.Reading.DeviceID, MeasuredAt: received, Origin: origin, WithoutValue: true, Finding: finding,
+		PatientID: o.PatientID, ObservationID: o.ID, DeviceID: o.Reading.DeviceID, MeasuredAt: received, Origin: origin, OmitsValue: true, Finding: finding,
 	}
 }
 
@@ -285,12 +285,12 @@ func (rs *ReadingStore) dateConfirmed(tx core.App, b *writeBatch, o *Observation
 	return collections.ExtendNewestTime(tx, o.Reading.DeviceID, o.Reading.MeasuredAt)
 }
 
-// endClockQuestion resolves the alerts about a device's clock once no reading of it waits for a time.
-func endClockQuestion(tx core.App, b *writeBatch, o Observation, by audit.Actor, now time.Time) error {
+// resolveDoubtfulTimeAlerts resolves a device's clock alerts once none of its readings awaits a time.
+func resolveDoubtfulTimeAlerts(tx core.App, b *writeBatch, o Observation, by audit.Actor, now time.Time) error {
 	if o.SuspectReason != ReasonDeviceClock {
 		return nil
 	}
-	ended, err := collections.ResolveAnsweredClockAlerts(tx, clockQuestionOf(o), string(alerts.StatusResolved), alerts.AuthorOf(by), now)
+	ended, err := collections.ResolveAnsweredClockAlerts(tx, doubtfulTimeAlertKey(o), string(alerts.StatusResolved), alerts.ActorName(by), now)
 	if err != nil {
 		return err
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Patients the early warning score is for: NEWS2 is not for children under 16 or for pregnancy, and has a scale of its own for patients at risk
+// NEWS2 excludes children under 16 and pregnancy, and has another scale for patients at risk
 // of hypercapnia. Source: Royal College of Physicians, NEWS2, 2017; docs/decisions/alerts.md, "Early warning score".
 const (
 	youngestScored    = 16
 	templateOfCOPD    = "copd"
 	templatePregnancy = "pregnancy"
-	// earlyWarningHistory is how long a run may last: after a day an earlier answer no longer covers a patient who is as ill.
+	// earlyWarningHistory is the longest run: after a day an acknowledgment no longer counts.
 	earlyWarningHistory = 24 * time.Hour
 )
 
@@ -40,16 +40,16 @@ var scoredKinds = func() (kinds []vitals.Kind) {
 	return kinds
 }()
 
-// scoreTrigger is a stored reading after which the early warnings may change. Coming are the newer readings of its delivery.
+// scoreTrigger is a reading that may change early warnings; coming are newer ones of its delivery.
 type scoreTrigger struct {
-	confirmedReading
+	readingToEvaluate
 	after      triage.PatientSnapshot
 	isUnproven bool
 	coming     []vitals.Reading
 }
 
-// updateEarlyWarning makes the early warnings those of the patient's readings, after one was stored. For most readings it only looks for values of
-// the last hour with a time in doubt.
+// updateEarlyWarning reconciles the early warnings with the readings after one was stored. For
+// most readings it only searches values of the last hour with a doubtful time.
 func (rs *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r scoreTrigger, now time.Time) error {
 	reading := r.observation.Reading
 	if !rs.rules.EarlyWarning || !slices.Contains(scoredKinds, reading.Kind) || r.isUnproven && isReplaced(reading, r.coming) {
@@ -67,12 +67,12 @@ func (rs *ReadingStore) updateEarlyWarning(tx core.App, b *writeBatch, r scoreTr
 	return err
 }
 
-// mayChangeScore reports whether an early warning is open, the latest values, of any origin or verified, may be one, or values count that are not
-// the latest: this one, if others were measured after it, and those with a time in doubt.
+// mayChangeScore reports whether an early warning is open, the latest values may raise one, or
+// older values count: an out-of-order reading, or one with a doubtful time.
 func (t scoreTrigger) mayChangeScore(tx core.App, now time.Time) (bool, error) {
 	p, reading := t.after, t.observation.Reading
 	adds := alerts.MayScore(reading)
-	if slices.ContainsFunc(p.Open, func(a alerts.Open) bool { return a.Type == alerts.TypeEarlyWarning }) {
+	if slices.ContainsFunc(p.Open, func(a alerts.OpenAlert) bool { return a.Type == alerts.TypeEarlyWarning }) {
 		return true, nil
 	}
 	for _, raised := range []vitals.Origin{vitals.OriginPatient, vitals.OriginDevice} {
@@ -83,7 +83,7 @@ func (t scoreTrigger) mayChangeScore(tx core.App, now time.Time) (bool, error) {
 			if value == nil || now.Sub(at) > earlyWarningHistory {
 				continue
 			}
-			recent = append(recent, alerts.ScoredValue{Of: parameter, Value: *value, At: at})
+			recent = append(recent, alerts.ScoredValue{Parameter: parameter, Value: *value, At: at})
 			isNewest = isNewest && !at.After(reading.MeasuredAt)
 		}
 		isOutOfOrder := !isNewest && now.Sub(reading.MeasuredAt) <= time.Hour && adds
@@ -104,8 +104,8 @@ type scoredPatient struct {
 	coming []vitals.Reading
 }
 
-// correctEarlyWarnings compares the stored early warnings with the readings of the last day: it ends those of a run that is over, raises the one
-// that is missing, and replaces a warning by a critical alert when the sum rises. It reports whether an alert changed.
+// correctEarlyWarnings reconciles the stored early warnings with the readings of the last day: it
+// ends those of an ended run, raises a missing one, and replaces a warning when the level rises.
 func (rs *ReadingStore) correctEarlyWarnings(
 	tx core.App, b *writeBatch, p scoredPatient, by audit.Actor, now time.Time,
 ) (changed bool, err error) {
@@ -149,8 +149,8 @@ func (rs *ReadingStore) correctEarlyWarnings(
 	return w.changed, err
 }
 
-// endOlder ends the active alerts of runs that began before the history: those that are over, and those that a new run as grave follows, which
-// has the level successor. A lesser one does not answer for them.
+// endOlder ends active alerts of runs that began before the history, if the run is over or a new
+// run of at least their level (successor) follows.
 func (w *earlyWarningWriter) endOlder(rules alerts.EarlyWarningRules, history []alerts.ScoredValue, successor alerts.Level) error {
 	open, err := collections.OpenAlertsOf(w.tx, w.patientID, alerts.TypeEarlyWarning)
 	if err != nil {
@@ -194,7 +194,7 @@ func (rs *ReadingStore) loadScoredValues(tx core.App, p scoredPatient, since, no
 	if err != nil {
 		return rules, nil, false, err
 	}
-	rules.InForce, rules.Scale2 = snapshot.Thresholds, inForce(applied, templateOfCOPD)
+	rules.InForce, rules.Scale2 = snapshot.Thresholds, isTemplateApplied(applied, templateOfCOPD)
 	history, err = readScoredValues(tx, p.id, rules, since, now, p.coming)
 	return rules, history, true, err
 }
@@ -211,18 +211,18 @@ func (rs *ReadingStore) isYoung(patientID string, row patientRow, now time.Time)
 }
 
 func isPregnant(codes []string, applied []collections.AppliedTemplate) bool {
-	return inForce(applied, templatePregnancy) || slices.ContainsFunc(codes, func(code string) bool {
+	return isTemplateApplied(applied, templatePregnancy) || slices.ContainsFunc(codes, func(code string) bool {
 		return slices.ContainsFunc(pregnancyCodes, func(begin string) bool { return strings.HasPrefix(code, begin) })
 	})
 }
 
-// inForce reports whether the template of a key, or a practice's variant of it, was applied.
-func inForce(applied []collections.AppliedTemplate, key string) bool {
+// isTemplateApplied reports whether the template of a key, or a practice's variant of it, was applied.
+func isTemplateApplied(applied []collections.AppliedTemplate, key string) bool {
 	return slices.ContainsFunc(applied, func(t collections.AppliedTemplate) bool { return t.Key == key || strings.HasPrefix(t.Key, key+"_") })
 }
 
-// recheckEarlyWarnings corrects the early warnings after a reading with scored values was retracted. What the others do not support is
-// retracted with its escalation.
+// recheckEarlyWarnings corrects the early warnings after a scored reading was retracted.
+// It retracts alerts that the remaining readings do not support, with their escalations.
 func (r *retraction) recheckEarlyWarnings() error {
 	if !r.readings.rules.EarlyWarning || !slices.Contains(scoredKinds, r.observation.Reading.Kind) {
 		return nil

@@ -27,8 +27,8 @@ type earlyWarningWriter struct {
 	lowered   alerts.EarlyWarning // what a withdrawn critical alert should have been; its level is "" for none
 }
 
-// correct shows a smaller sum in an active alert if an older value arrived since, and withdraws a critical one that is none with it. It reports whether
-// the alert is still there. The values of the hour before the alert must be in the history.
+// correct lowers the sum of an active alert after an older value arrived, and retracts one that is
+// no longer critical. isThere: the alert stays. history must cover the hour before the alert.
 func (w *earlyWarningWriter) correct(alert *collections.Alert, rules alerts.EarlyWarningRules, history []alerts.ScoredValue) (isThere bool, err error) {
 	isKnown := alert.MeasuredAt().After(w.now.Add(time.Hour - earlyWarningHistory))
 	if alerts.Status(alert.Status()) != alerts.StatusActive || !isKnown || alert.Value() == nil {
@@ -45,7 +45,7 @@ func (w *earlyWarningWriter) correct(alert *collections.Alert, rules alerts.Earl
 	return true, nil
 }
 
-// raise stores an alert about a score unless an alert of its run is as grave; that one then shows the worst score of the run.
+// raise stores an alert unless one of its run has at least its level; that one is updated.
 func (w *earlyWarningWriter) raise(worst alerts.EarlyWarning, covering []*collections.Alert) error {
 	for _, alert := range covering {
 		if alert.Level() != string(worst.Level) && alert.Level() != string(alerts.Critical) {
@@ -63,7 +63,7 @@ func (w *earlyWarningWriter) raise(worst alerts.EarlyWarning, covering []*collec
 	return w.store(worst, len(covering) > 0)
 }
 
-// refresh shows a greater sum, and after an acknowledgment the time of the newest score, in the alert of the run.
+// refresh stores a greater sum in the run's alert, or after an acknowledgment the newest time.
 func (w *earlyWarningWriter) refresh(alert *collections.Alert, worst alerts.EarlyWarning) error {
 	if !alert.HeldUntil().IsZero() && worst.WaitsUntil.IsZero() { // a repeat confirms it, or other values call for it as well
 		if err := w.endHold(alert); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// apply writes the effects of a reading in the caller's transaction, or adds them to its write batch. The observation itself is stored
+// applyEffects writes the effects of a reading in the caller's transaction, or adds them to its write batch. The observation itself is stored
 // already, by the writer or by PocketBase.
-func apply(tx core.App, b *writeBatch, e Effects, by audit.Actor, now time.Time) (Outcome, error) {
+func applyEffects(tx core.App, b *writeBatch, e Effects, by audit.Actor, now time.Time) (Outcome, error) {
 	a := effectsWriter{tx: tx, batch: b, effects: e, by: by, now: now, outcome: Outcome{Observation: e.Observation}}
 	for _, step := range []func() error{a.auditObservation, a.storeAlerts, a.saveProgress, a.saveTriageRow, a.queueDeliveries} {
 		if err := step(); err != nil {
@@ -25,7 +25,7 @@ func apply(tx core.App, b *writeBatch, e Effects, by audit.Actor, now time.Time)
 		}
 	}
 	b.bounds = append(b.bounds, e.Observation)
-	if e.Observation.addition != nil { // counted when it was stored
+	if e.Observation.mergedPart != nil { // counted when it was stored
 		a.outcome.Merged = true
 		return a.outcome, nil
 	}
@@ -55,7 +55,7 @@ func (w *effectsWriter) auditObservation() error {
 		changes = audit.Changes{collections.ObservationMeasuredAt: {Old: validate.FormatInstant(o.reportedAt), New: validate.FormatInstant(o.Reading.MeasuredAt)}}
 	}
 	switch {
-	case o.addition != nil:
+	case o.mergedPart != nil:
 		event = audit.ObservationUpdate
 	case o.newlyConfirmed:
 		event = audit.ObservationConfirm
@@ -168,6 +168,6 @@ func (w *effectsWriter) announceAlert(draft alerts.Draft, id string) error {
 // systemActor returns the system as an actor, with the request id of another actor.
 func systemActor(by audit.Actor) audit.Actor {
 	system := audit.System()
-	system.From.RequestID = by.From.RequestID
+	system.Origin.RequestID = by.Origin.RequestID
 	return system
 }

@@ -52,8 +52,8 @@ func (e *Effects) decideEscalation(snapshot triage.PatientSnapshot, primaryProvi
 		}
 		if open && !alert.Snoozed {
 			d.Renotify = d.Renotify || alert.WorseThanNotified || active.NeedsRenotify(now)
-			if alert.WorseThanNotified && d.Worse == "" {
-				d.Worse = phi.Text(alert.Finding.Message)
+			if alert.WorseThanNotified && d.WorseMessage == "" {
+				d.WorseMessage = phi.Text(alert.Finding.Message)
 			}
 		}
 	}
@@ -94,5 +94,5 @@ func loadLastNotified(tx core.App, r vitals.Reading, snapshot triage.PatientSnap
 
 // isWorse reports whether an open alert that escalates is worse than the last announced values.
 func (ai AssessInput) isWorse(alert alerts.Draft, r vitals.Reading) bool {
-	return ai.LastNotified != nil && escalates(alert) && !alert.Snoozed && !alert.Closed() && alerts.IsWorse(alert.Finding, r, ai.Snapshot.Thresholds, ai.LastNotified.Values)
+	return ai.LastNotified != nil && escalates(alert) && !alert.Snoozed && !alert.IsClosed() && alerts.IsWorse(alert.Finding, r, ai.Snapshot.Thresholds, ai.LastNotified.Values)
 }

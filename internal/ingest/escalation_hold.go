@@ -26,11 +26,11 @@ const severeWindow = 24 * time.Hour
 // docs/decisions/alerts.md, "Weak signal".
 const weakSignalWait = 10 * time.Minute
 
-// holdFor returns how long the escalation of a reading may be held, 0 for not at all. A first severe blood pressure is held if the practice
-// enables it and no reading was critical within a day; an oximeter's reading with a weak signal, unless it is the repeat that an earlier one
-// waits for. It queries only for such readings. Source: docs/decisions/alerts.md, "Confirming a severe reading" and "Weak signal".
+// holdFor returns how long to hold the escalation; 0 for no hold. A first severe blood pressure is
+// held if the practice enables it; a weak oximeter signal, unless a hold awaits a repeat already.
+// Source: docs/decisions/alerts.md, "Confirming a severe reading" and "Weak signal".
 func (rs *ReadingStore) holdFor(tx core.App, o Observation, t alerts.Thresholds, now time.Time) (time.Duration, error) {
-	if o.addition != nil || now.Sub(o.Reading.MeasuredAt) > severeWindow {
+	if o.mergedPart != nil || now.Sub(o.Reading.MeasuredAt) > severeWindow {
 		return 0, nil
 	}
 	if o.Reading.HasWeakSignal() {
@@ -40,7 +40,7 @@ func (rs *ReadingStore) holdFor(tx core.App, o Observation, t alerts.Thresholds,
 		}
 		return weakSignalWait, nil
 	}
-	if rs.rules.ConfirmReadings <= 0 || !isSevere(o.Reading, t) {
+	if rs.rules.ConfirmReadings <= 0 || !isSeverelyHigh(o.Reading, t) {
 		return 0, nil
 	}
 	alreadyCritical, err := collections.HasCriticalWithin(tx, o.PatientID, string(vitals.BloodPressure), o.Reading.MeasuredAt, severeWindow)
@@ -50,23 +50,23 @@ func (rs *ReadingStore) holdFor(tx core.App, o Observation, t alerts.Thresholds,
 	return rs.rules.ConfirmReadings, nil
 }
 
-// isCritical reports whether a value of a reading is at or beyond a critical bound.
-func isCritical(r vitals.Reading, t alerts.Thresholds) bool {
+// hasDangerousValue reports whether a value of a reading is at or beyond a critical bound.
+func hasDangerousValue(r vitals.Reading, t alerts.Thresholds) bool {
 	for _, p := range r.Kind.Definition().All {
-		if value := r.Value(p); value != nil && p.Group != "" && t.IsAlarming(p, *value) {
+		if value := r.Value(p); value != nil && p.Group != "" && t.IsDangerous(p, *value) {
 			return true
 		}
 	}
 	return false
 }
 
-// isSevere reports whether a blood pressure is critically high with no value critically low: for a low one, measuring again loses time.
-func isSevere(r vitals.Reading, t alerts.Thresholds) (high bool) {
+// isSeverelyHigh reports whether a blood pressure is critically high with no value critically low: for a low one, measuring again loses time.
+func isSeverelyHigh(r vitals.Reading, t alerts.Thresholds) (high bool) {
 	if r.Kind != vitals.BloodPressure {
 		return false
 	}
 	for _, p := range []*vitals.Parameter{vitals.Systolic, vitals.Diastolic} {
-		value, limits := r.Value(p), t.Of(p)
+		value, limits := r.Value(p), t.Limits(p)
 		if value == nil {
 			continue
 		}
@@ -78,9 +78,9 @@ func isSevere(r vitals.Reading, t alerts.Thresholds) (high bool) {
 	return high
 }
 
-// holdEscalation holds the escalation of a first severe blood pressure, unless another value of the reading is critical or was announced as
-// worse, or of all critical values of an oximeter with a weak signal, which make each other no more certain. It holds nothing while an
-// escalation is open or a value is snoozed.
+// holdEscalation holds the escalation of a severe blood pressure that is the reading's only
+// critical value and not worse than the last notified, or of all values with a weak signal. It
+// holds nothing while an escalation is open or a value is snoozed.
 func (e *Effects) holdEscalation(snapshot triage.PatientSnapshot, wait time.Duration, now time.Time) (held bool) {
 	if _, open := snapshot.SystemEscalation(); open {
 		return false
@@ -90,7 +90,7 @@ func (e *Effects) holdEscalation(snapshot triage.PatientSnapshot, wait time.Dura
 		if !escalates(alert) {
 			continue
 		}
-		isPressure := alert.Finding.Type == string(vitals.BloodPressure) && !alert.Closed() && !alert.WorseThanNotified
+		isPressure := alert.Finding.Type == string(vitals.BloodPressure) && !alert.IsClosed() && !alert.WorseThanNotified
 		if alert.Snoozed || !e.Observation.Reading.HasWeakSignal() && (!isPressure || len(escalating) > 0) {
 			return false
 		}
@@ -146,7 +146,7 @@ var oximetryTypes = func() (types []string) {
 // decidesWeakSignal reports whether a reading decides about an earlier one with a weak signal: an oximeter's, with a good signal or critical
 // again. A value in range measured with a weak signal proves nothing.
 func decidesWeakSignal(r vitals.Reading, t alerts.Thresholds) bool {
-	return r.Kind == vitals.PulseOximetry && (!r.HasWeakSignal() || isCritical(r, t))
+	return r.Kind == vitals.PulseOximetry && (!r.HasWeakSignal() || hasDangerousValue(r, t))
 }
 
 const (
@@ -202,7 +202,7 @@ func (rs *ReadingStore) resolveHold(tx core.App, id string, now time.Time) (pati
 	}
 	confirmed := len(repeated) == 0
 	for _, r := range repeated {
-		confirmed = confirmed || isSevere(r, snapshot.Thresholds) || r.Kind == vitals.PulseOximetry && isCritical(r, snapshot.Thresholds)
+		confirmed = confirmed || isSeverelyHigh(r, snapshot.Thresholds) || r.Kind == vitals.PulseOximetry && hasDangerousValue(r, snapshot.Thresholds)
 	}
 	switch {
 	case confirmed && len(repeated) > 0 && alerts.Status(alert.Status()) == alerts.StatusAutoResolved: // later severe readings have alerts of their own
@@ -237,7 +237,7 @@ func repeatReadings(tx core.App, alert *collections.Alert, t alerts.Thresholds) 
 	for _, record := range records {
 		o := ObservationFromRecord(record)
 		decides := kind == vitals.BloodPressure || decidesWeakSignal(o.Reading, t)
-		if decides && len(o.apartFrom([]Observation{first})) == 0 {
+		if decides && len(o.otherPersonTimes([]Observation{first})) == 0 {
 			readings = append(readings, o.Reading)
 		}
 	}
@@ -248,7 +248,7 @@ func repeatReadings(tx core.App, alert *collections.Alert, t alerts.Thresholds) 
 // average; a value measured with a weak signal is replaced by the repeat, which has an alert of its own if it needs one.
 func (rs *ReadingStore) resolveUnconfirmed(tx core.App, alert *collections.Alert, repeated []vitals.Reading, snapshot triage.PatientSnapshot, now time.Time) error {
 	if alerts.Status(alert.Status()) == alerts.StatusActive {
-		progress := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: len(repeated), Resolved: true}
+		progress := alerts.Progress{Alert: alerts.OpenAlert{ID: alert.Id}, NormalReadings: len(repeated), Resolved: true}
 		if err := alerts.SaveProgress(tx, progress, now); err != nil {
 			return err
 		}

@@ -120,10 +120,10 @@ func announceUnmatched(tx core.App, id string, event gateway.Event, reason strin
 	if err != nil {
 		return err
 	}
-	inForce, err := alerts.NewInForceCache().Of(&practice.Bounds, nil, nil)
-	isDangerous := slices.ContainsFunc(vitals.Watched, func(p *vitals.Parameter) bool {
+	inForce, err := alerts.NewInForceCache().Thresholds(&practice.Bounds, nil, nil)
+	isDangerous := slices.ContainsFunc(vitals.ThresholdParameters, func(p *vitals.Parameter) bool {
 		value := values.Value(p)
-		return value != nil && inForce.IsAlarming(p, *value)
+		return value != nil && inForce.IsDangerous(p, *value)
 	})
 	if err != nil || !isDangerous {
 		return err

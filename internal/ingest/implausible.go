@@ -31,21 +31,21 @@ const (
 	sourceGateway   = "gateway"
 )
 
-// doubt is why a quarantined measurement is not simply stored.
-type doubt int
+// quarantineCause is why a quarantined measurement is not simply stored.
+type quarantineCause int
 
 const (
-	outOfRange  doubt = iota // values that no device should report
-	futureClock              // a time in the future; its values may be in range
-	unreadable               // other errors; its values may be in range
+	outOfRange  quarantineCause = iota // values that no device should report
+	futureClock                        // a time in the future; its values may be in range
+	unreadable                         // other errors; its values may be in range
 )
 
-// doubtfulReading is a quarantined measurement of a patient, with the snapshot to evaluate it by.
-type doubtfulReading struct {
+// quarantinedReading is a quarantined measurement of a patient, with the snapshot to evaluate it by.
+type quarantinedReading struct {
 	eventID, patientID string
 	gateway.Implausible
 	origin    vitals.Origin
-	doubt     doubt
+	doubt     quarantineCause
 	snapshot  triage.PatientSnapshot
 	isSuspect bool // it may be another person's
 	// isConflict: it has the time of another reading of its device, and other values.
@@ -57,15 +57,15 @@ type doubtfulReading struct {
 }
 
 // isTimeInDoubt reports whether the device's time cannot be trusted.
-func (r doubtfulReading) isTimeInDoubt() bool { return !r.reported.IsZero() }
+func (r quarantinedReading) isTimeInDoubt() bool { return !r.reported.IsZero() }
 
-// newDoubtfulReading returns the measurement of a quarantined event. One with a time in the future or in doubt has the time of its first
+// newQuarantinedReading returns the measurement of a quarantined event. One with a time in the future or in doubt has the time of its first
 // receipt. Only an event that arrives now is compared with the device's other readings.
-func (e *Pipeline) newDoubtfulReading(
+func (e *Pipeline) newQuarantinedReading(
 	tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time,
-) (c doubtfulReading, err error) {
+) (c quarantinedReading, err error) {
 	received := stored.ReceivedAt()
-	c = doubtfulReading{
+	c = quarantinedReading{
 		eventID: stored.Id, patientID: patientID, Implausible: *event.Implausible, origin: sourceOrigin(EventSource(stored)), received: received,
 	}
 	if c.IsDatedByReceipt {
@@ -77,11 +77,11 @@ func (e *Pipeline) newDoubtfulReading(
 	case c.IsDatedByReceipt:
 		c.doubt = futureClock
 	}
-	return c, e.judgeDoubtfulTime(tx, &c, event.PatientID == "", now)
+	return c, e.assessQuarantinedTime(tx, &c, event.PatientID == "", now)
 }
 
-// judgeDoubtfulTime decides whether the time of a device's rejected measurement can be trusted, as [ReadingStore.judgeTime] does for a stored reading.
-func (e *Pipeline) judgeDoubtfulTime(tx core.App, c *doubtfulReading, isUnnamed bool, now time.Time) error {
+// assessQuarantinedTime decides whether the time of a device's rejected measurement can be trusted, as [ReadingStore.judgeTime] does for a stored reading.
+func (e *Pipeline) assessQuarantinedTime(tx core.App, c *quarantinedReading, isUnnamed bool, now time.Time) error {
 	at := c.Reading.MeasuredAt
 	if c.origin != vitals.OriginDevice || c.received.Sub(at) <= time.Hour {
 		return nil
@@ -96,10 +96,10 @@ func (e *Pipeline) judgeDoubtfulTime(tx core.App, c *doubtfulReading, isUnnamed 
 	}
 	c.endsProof = c.isClockUnproven && facts.IsProven && !isPlaced
 	doubtful, err := devices.IsTimeDoubtful(facts, devices.TimedReading{
-		MeasuredAt: at, IsLate: e.Readings.isOld(at, c.received), IsPlaced: isPlaced, IsUnnamed: isUnnamed,
+		MeasuredAt: at, IsLate: e.Readings.isOld(at, c.received), IsDeferred: isPlaced, IsUnnamed: isUnnamed,
 		IsDangerous: func() (dangerous bool, err error) {
 			c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, &c.Reading, now)
-			return slices.ContainsFunc(vitals.Watched, c.isAlarmingValue), err
+			return slices.ContainsFunc(vitals.ThresholdParameters, c.isDangerousValue), err
 		},
 	})
 	if doubtful {
@@ -160,7 +160,7 @@ func errAlreadyMatched() error {
 
 // alertImplausible raises the alerts about a quarantined measurement, unless a person decided the same one before.
 func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
-	c, err := e.newDoubtfulReading(tx, stored, event, patientID, now)
+	c, err := e.newQuarantinedReading(tx, stored, event, patientID, now)
 	if err != nil {
 		return err
 	}
@@ -177,11 +177,11 @@ func (e *Pipeline) alertImplausible(tx core.App, stored *collections.GatewayEven
 			return err
 		}
 	}
-	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) { return patientID, e.raiseDoubtful(tx, c, now) })
+	return triage.UpdateAndRescore(tx, now, func(tx core.App) (string, error) { return patientID, e.raiseQuarantineAlerts(tx, c, now) })
 }
 
-// raiseDoubtful raises the alerts about a measurement; the caller ranks the patient again.
-func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) (err error) {
+// raiseQuarantineAlerts raises the alerts about a measurement; the caller ranks the patient again.
+func (e *Pipeline) raiseQuarantineAlerts(tx core.App, c quarantinedReading, now time.Time) (err error) {
 	if !c.isEvaluated() {
 		if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, nil, now); err != nil {
 			return err
@@ -189,21 +189,21 @@ func (e *Pipeline) raiseDoubtful(tx core.App, c doubtfulReading, now time.Time) 
 		if err := e.raiseAlert(tx, c, now); err != nil {
 			return err
 		}
-		return e.raiseClockQuestion(tx, c, now)
+		return e.raiseDoubtfulTimeAlert(tx, c, now)
 	}
 	if c.snapshot, err = triage.ReadSnapshot(tx, c.patientID, &c.Reading, now); err != nil {
 		return err
 	}
 	c.isSuspect = e.Readings.IsSuspect(c.Reading, c.origin, c.snapshot)
-	if c.isAlarming(now) {
+	if c.needsOwnAlert(now) {
 		if err := e.raiseAlert(tx, c, now); err != nil {
 			return err
 		}
 	}
 	if c.doubt != futureClock {
-		return e.raiseClockQuestion(tx, c, now)
+		return e.raiseDoubtfulTimeAlert(tx, c, now)
 	}
-	if err := e.updateClockAlert(tx, c, now); err != nil {
+	if err := e.updateFutureClockAlert(tx, c, now); err != nil {
 		return err
 	}
 	return collections.RecordClockFault(tx, c.Reading.DeviceID, string(c.Reading.Kind), c.patientID, now)
@@ -218,10 +218,10 @@ type alertDecision struct {
 
 // isSuperseded reports whether each alarming group of a late implausible reading was measured since, by an origin that is at least as
 // reliable. Source: docs/decisions/alerts.md, "Late readings".
-func (r doubtfulReading) isSuperseded(tx core.App) (superseded bool, err error) {
+func (r quarantinedReading) isSuperseded(tx core.App) (superseded bool, err error) {
 	var alarming [][]*vitals.Parameter
 	for _, group := range r.Reading.Kind.Definition().Groups {
-		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return r.isAlarmingValue(p) }) {
+		if slices.ContainsFunc(group, func(p *vitals.Parameter) bool { return r.isDangerousValue(p) }) {
 			alarming = append(alarming, group)
 		}
 	}
@@ -229,14 +229,14 @@ func (r doubtfulReading) isSuperseded(tx core.App) (superseded bool, err error) 
 	return late.hasNewer(tx, alarming)
 }
 
-// isAlarmingValue reports whether a parameter's value is implausible, or beyond a critical bound next to one that is.
-func (r doubtfulReading) isAlarmingValue(p *vitals.Parameter) bool {
+// isDangerousValue reports whether a parameter's value is implausible, or beyond a critical bound next to one that is.
+func (r quarantinedReading) isDangerousValue(p *vitals.Parameter) bool {
 	value := r.Reading.Value(p)
-	return value != nil && (slices.Contains(r.OutOfRange, p) || r.snapshot.Thresholds.IsAlarming(p, *value))
+	return value != nil && (slices.Contains(r.OutOfRange, p) || r.snapshot.Thresholds.IsDangerous(p, *value))
 }
 
 // decideAlert returns the alert for an implausible measurement. It is pure.
-func (r doubtfulReading) decideAlert(late, superseded bool) alertDecision {
+func (r quarantinedReading) decideAlert(late, superseded bool) alertDecision {
 	finding, critical := r.finding()
 	switch {
 	case late && r.isClockUnproven && !r.isTimeInDoubt():
@@ -259,7 +259,7 @@ func (r doubtfulReading) decideAlert(late, superseded bool) alertDecision {
 }
 
 // reportedValues returns all reported values as JSON, by column.
-func (r doubtfulReading) reportedValues() phi.Text {
+func (r quarantinedReading) reportedValues() phi.Text {
 	encoded, _ := json.Marshal(r.Reading.ByColumn()) // finite numbers by name always encode
 	return phi.Text(encoded)
 }
@@ -299,7 +299,7 @@ func (e *Pipeline) retractAlerts(tx core.App, event *collections.GatewayEvent, r
 
 // resolveAlert resolves an alert unless it is closed, and reports whether it did.
 func resolveAlert(tx core.App, alert *collections.Alert, outcome string, notes phi.Text, by audit.Actor, now time.Time) (bool, error) {
-	if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err != nil {
+	if _, err := alerts.NextStatus(alerts.Status(alert.Status()), alerts.Resolve); err != nil {
 		return false, nil //nolint:nilerr // closed already
 	}
 	return true, alerts.Act(tx, alert, alerts.Action{Move: alerts.Resolve, Outcome: outcome, Notes: notes}, by, now)

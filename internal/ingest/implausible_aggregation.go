@@ -22,7 +22,7 @@ import (
 // Source: docs/decisions/observations.md, "Many implausible values".
 
 // mergeIntoAlert adds an implausible reading to the open alert that aggregates its kind, and reports whether there is one.
-func (e *Pipeline) mergeIntoAlert(tx core.App, c doubtfulReading, n alertDecision, now time.Time) (bool, error) {
+func (e *Pipeline) mergeIntoAlert(tx core.App, c quarantinedReading, n alertDecision, now time.Time) (bool, error) {
 	alert, err := findAggregate(tx, c, n, now)
 	if err != nil || alert == nil {
 		return false, err
@@ -72,7 +72,7 @@ func (e *Pipeline) mergeIntoAlert(tx core.App, c doubtfulReading, n alertDecisio
 
 // findAggregate returns the open alert to merge an implausible reading into; nil for none. An acknowledged alert takes no more: a later
 // reading is news.
-func findAggregate(tx core.App, c doubtfulReading, n alertDecision, now time.Time) (*collections.Alert, error) {
+func findAggregate(tx core.App, c quarantinedReading, n alertDecision, now time.Time) (*collections.Alert, error) {
 	candidates, err := collections.AlertsToAggregate(tx, collections.AggregateKey{
 		Patient: c.patientID, Device: c.Reading.DeviceID, Type: n.draft.Finding.Type, Parameter: n.draft.Finding.Parameter, Level: string(n.draft.Finding.Level),
 		Origin: string(c.origin), Late: n.draft.Late, Closed: n.draft.Superseded, Since: now.Add(-recentWindow),
@@ -90,7 +90,7 @@ func findAggregate(tx core.App, c doubtfulReading, n alertDecision, now time.Tim
 
 // needsRenotify reports whether to announce the alert again: the reading is worse than the values last announced, or no escalation is open
 // for it.
-func (r doubtfulReading) needsRenotify(tx core.App, n alertDecision, g collections.Aggregate, now time.Time) (shouldRenotify, worse bool, err error) {
+func (r quarantinedReading) needsRenotify(tx core.App, n alertDecision, g collections.Aggregate, now time.Time) (shouldRenotify, worse bool, err error) {
 	switch {
 	case n.draft.Superseded:
 		return false, false, nil
@@ -119,7 +119,7 @@ func isFurtherOut(f alerts.Finding, notified float64) bool {
 }
 
 // isWorseThanShown reports whether the reading is worse than the values that the alert shows.
-func (r doubtfulReading) isWorseThanShown(alert *collections.Alert, f alerts.Finding) bool {
+func (r quarantinedReading) isWorseThanShown(alert *collections.Alert, f alerts.Finding) bool {
 	if strings.HasSuffix(f.Parameter, "_change") {
 		return f.Value > alertValue(alert)
 	}
@@ -129,7 +129,7 @@ func (r doubtfulReading) isWorseThanShown(alert *collections.Alert, f alerts.Fin
 }
 
 // worstValue returns the worst value of the reading.
-func (r doubtfulReading) worstValue() (worst boundCheck) {
+func (r quarantinedReading) worstValue() (worst boundCheck) {
 	for _, p := range vitals.Parameters {
 		if value := r.Reading.Value(p); value != nil {
 			if b := r.compareToBounds(p, *value); worst.parameter == nil || b.isWorseThan(worst) {
@@ -164,12 +164,12 @@ func parseReportedValues(kind vitals.Kind, stored phi.Text) (r vitals.Reading, o
 }
 
 // shownValues returns the reading as an alert shows it.
-func (r doubtfulReading) shownValues(f alerts.Finding) *collections.ShownEvent {
+func (r quarantinedReading) shownValues(f alerts.Finding) *collections.ShownEvent {
 	return &collections.ShownEvent{EventID: r.eventID, Values: r.reportedValues(), Value: f.Value, Threshold: f.Threshold}
 }
 
 // aggregateMessage returns the message about several events, of which this is the latest.
-func (r doubtfulReading) aggregateMessage(g collections.Aggregate) phi.Text {
+func (r quarantinedReading) aggregateMessage(g collections.Aggregate) phi.Text {
 	if g.Count == 1 {
 		return phi.Text(g.Message)
 	}
@@ -200,7 +200,7 @@ func (e *Pipeline) removeFromAlert(tx core.App, alert *collections.Alert, eventI
 	if err != nil {
 		return false, err
 	}
-	var worst, latest *doubtfulReading
+	var worst, latest *quarantinedReading
 	checked := remaining[:min(len(remaining), maxAggregated)]
 	if slices.Contains(remaining[len(checked):], alert.QuarantineID()) { // the worst counts at any age
 		checked = append(slices.Clone(checked), alert.QuarantineID())

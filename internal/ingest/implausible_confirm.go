@@ -57,7 +57,7 @@ func (e *Pipeline) ConfirmImplausible(app core.App, id string, notes phi.Text, b
 		if err := collections.SetAlertObservation(tx, id, outcome.Observation.ID); err != nil {
 			return err
 		}
-		ended := closure{status: collections.EventReleased, observation: outcome.Observation.ID, patient: match.patient, reason: notes}
+		ended := eventClosure{status: collections.EventReleased, observation: outcome.Observation.ID, patient: match.patient, reason: notes}
 		if err := closeEvent(tx, pending, ended, by, now); err != nil || isManualSource(pending.Source()) {
 			return err
 		}
@@ -119,15 +119,15 @@ func (e *Pipeline) confirmedSubmission(
 		if source == SourceDashboard || source == SourceClient {
 			s.Source = vitals.SourceAPI
 		}
-	case event.IsPart(): // the rest is stored already
+	case event.IsPartImplausible(): // the rest is stored already
 		part := reading // if only the clock was wrong, all values are pending
 		if len(event.Implausible.OutOfRange) > 0 {
 			part = reading.OnlyValues(event.Implausible.OutOfRange)
 		}
 		event.Reading = &part
 		s = gatewaySubmission(*event, match.patient, by, now)
-		s.Addition = true
-		s.Arrival = Arrival{At: event.ReceivedAt, IsPlaced: true}
+		s.IsPart = true
+		s.Arrival = Arrival{At: event.ReceivedAt, IsDeferred: true}
 	default:
 		rest, missing, err := completesStored(tx, *event, match.patient)
 		if err != nil {
@@ -136,10 +136,10 @@ func (e *Pipeline) confirmedSubmission(
 		if rest {
 			event.Reading, asReceived = &missing, false // takes the time of the reading it completes
 			s = gatewaySubmission(*event, match.patient, by, now)
-			s.Addition = true
+			s.IsPart = true
 			break
 		}
-		event.Type, event.Reading, event.Additions = gateway.MeasurementCreated, &reading, event.Implausible.Additions
+		event.Type, event.Reading, event.Parts = gateway.MeasurementCreated, &reading, event.Implausible.Parts
 		if s, err = e.matchedSubmission(tx, *event, match, by, now); err != nil {
 			return s, err
 		}
@@ -159,7 +159,7 @@ func (e *Pipeline) confirmedSubmission(
 // completesStored reports whether a stored reading of the patient has the same key as an event from a future clock, and returns the values
 // it lacks. Confirming the event then completes that reading instead of storing a second one.
 func completesStored(tx core.App, event gateway.Event, patientID string) (stored bool, missing vitals.Reading, err error) {
-	if event.Implausible.Ahead.IsZero() || len(event.Implausible.OutOfRange) == 0 {
+	if event.Implausible.FutureTime.IsZero() || len(event.Implausible.OutOfRange) == 0 {
 		return false, missing, nil
 	}
 	record, err := collections.FindObservationByGatewayKey(tx, event.Key())

@@ -16,7 +16,7 @@ import (
 
 // raiseAlert stores and announces the alert of an implausible reading, or merges it into an open one, and opens or joins the stat
 // escalation.
-func (e *Pipeline) raiseAlert(tx core.App, c doubtfulReading, now time.Time) (err error) {
+func (e *Pipeline) raiseAlert(tx core.App, c quarantinedReading, now time.Time) (err error) {
 	late, superseded := e.Readings.IsLate(c.Reading.MeasuredAt, now), false
 	if late {
 		if superseded, err = c.isSuperseded(tx); err != nil {
@@ -52,15 +52,15 @@ func (e *Pipeline) raiseAlert(tx core.App, c doubtfulReading, now time.Time) (er
 }
 
 // isWorse reports whether the reading is worse than the last announced critical values.
-func (r doubtfulReading) isWorse(tx core.App, now time.Time) (bool, error) {
+func (r quarantinedReading) isWorse(tx core.App, now time.Time) (bool, error) {
 	lastNotified, err := triage.LastNotified(tx, r.snapshot, now)
 	if _, open := r.snapshot.SystemEscalation(); err != nil || !open && len(lastNotified) == 0 {
 		return false, err
 	}
-	var values []alerts.Reported
-	for _, p := range vitals.Watched {
+	var values []alerts.ReportedValue
+	for _, p := range vitals.ThresholdParameters {
 		if value := r.Reading.Value(p); value != nil {
-			values = append(values, alerts.Reported{Of: p, Value: *value})
+			values = append(values, alerts.ReportedValue{Parameter: p, Value: *value})
 		}
 	}
 	change, found := r.criticalChange()
@@ -79,14 +79,14 @@ func (d alertDecision) renotify(tx core.App, snapshot triage.PatientSnapshot, al
 		return err
 	}
 	announcement := d.draft.Announcement(alertID, label)
-	announcement.Key = alerts.RenotifyKey(alertID, collections.Instant(now))
+	announcement.Key = alerts.RenotifyKey(alertID, collections.FormatInstant(now))
 	return notifications.Announce(tx, announcement, now)
 }
 
 // escalate joins or opens the stat escalation of the alert.
 func (d alertDecision) escalate(tx core.App, snapshot triage.PatientSnapshot, alertID string, now time.Time) error {
 	trigger := snapshot.StatTrigger(alertID, phi.Text(d.draft.Finding.Message))
-	trigger.Worse = d.draft.WorseThanNotified
+	trigger.IsWorse = d.draft.WorseThanNotified
 	_, _, err := escalations.JoinOrOpen(tx, trigger, now)
 	return err
 }

@@ -21,8 +21,8 @@ type boundCheck struct {
 
 // compareToBounds compares one value with its range and the patient's critical bounds. A value beyond an end of its range is also beyond
 // the critical bound on that side, if there is one.
-func (r doubtfulReading) compareToBounds(p *vitals.Parameter, value float64) boundCheck {
-	limits := r.snapshot.Thresholds.Of(p)
+func (r quarantinedReading) compareToBounds(p *vitals.Parameter, value float64) boundCheck {
+	limits := r.snapshot.Thresholds.Limits(p)
 	b := boundCheck{parameter: p, value: value, outOfRange: slices.Contains(r.OutOfRange, p), limit: p.Range.Min}
 	if value > p.Range.Min { // a value rounded to an end counts as sent
 		b.limit = p.Range.Max
@@ -43,7 +43,7 @@ func (r doubtfulReading) compareToBounds(p *vitals.Parameter, value float64) bou
 
 // finding returns the finding of an implausible reading, named by its worst value, and whether that is beyond a critical bound. Its level
 // is critical, except for a weight that is only too low for an adult.
-func (r doubtfulReading) finding() (finding alerts.Finding, grave bool) {
+func (r quarantinedReading) finding() (finding alerts.Finding, grave bool) {
 	finding = alerts.Finding{Type: alerts.TypeImplausibleReading, Level: alerts.Critical}
 	worst := r.worstValue()
 	var impossible, others []string
@@ -78,7 +78,7 @@ func (r doubtfulReading) finding() (finding alerts.Finding, grave bool) {
 
 // isBelowAdultRangeOnly reports whether a minor's values are too low only for adults. Source: docs/decisions/observations.md, "Implausible
 // values".
-func (r doubtfulReading) isBelowAdultRangeOnly() bool {
+func (r quarantinedReading) isBelowAdultRangeOnly() bool {
 	for _, p := range r.OutOfRange {
 		if value := r.Reading.Value(p); r.snapshot.Minor == nil || !p.OfAdults || value == nil || *value >= p.Range.Min {
 			return false
@@ -88,7 +88,7 @@ func (r doubtfulReading) isBelowAdultRangeOnly() bool {
 }
 
 // doubtText returns the alert's sentence about the device's clock, or why the event was rejected; "" if only values are out of range.
-func (r doubtfulReading) doubtText() string {
+func (r quarantinedReading) doubtText() string {
 	times := ""
 	if r.isTimeInDoubt() {
 		times = " " + doubtText(r.reported, r.received)
@@ -96,7 +96,7 @@ func (r doubtfulReading) doubtText() string {
 	switch r.doubt {
 	case futureClock:
 		return fmt.Sprintf(" The clock of device %s is ahead: it reports %s, received %s.",
-			r.Reading.DeviceID, validate.FormatInstant(r.Ahead), validate.FormatInstant(r.Reading.MeasuredAt))
+			r.Reading.DeviceID, validate.FormatInstant(r.FutureTime), validate.FormatInstant(r.Reading.MeasuredAt))
 	case unreadable:
 		if r.isConflict {
 			return fmt.Sprintf(" Received %s. Device %s sent other values with the same time before: its clock may have stopped.",

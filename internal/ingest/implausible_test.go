@@ -117,11 +117,11 @@ func TestRejectedRecordIsReported(t *testing.T) {
 	patient := vigiltest.Patient(t, app, nil)
 	create := func(columns map[string]any) {
 		t.Helper()
-		record, err := collections.New(app, collections.Observations)
+		record, err := collections.NewRecord(app, collections.Observations)
 		if err != nil {
 			t.Fatal(err)
 		}
-		record.Load(map[string]any{"patient": patient, "observation_type": "blood_pressure", "measured_at": collections.Instant(pipelineNow), "systolic": 104.0, "diastolic": 58.0})
+		record.Load(map[string]any{"patient": patient, "observation_type": "blood_pressure", "measured_at": collections.FormatInstant(pipelineNow), "systolic": 104.0, "diastolic": 58.0})
 		record.Load(columns)
 		if app.Save(record) == nil {
 			t.Error("it was stored")

@@ -90,8 +90,8 @@ func (d VendorRequest) inTransaction(app core.App, work func(tx core.App) error)
 	})
 }
 
-// Receive processes the events of a request in order of measurement and returns their results in the order of the request. After an error not
-// all of them are stored: the vendor has to send the request again, and stored events are duplicates then.
+// Receive stores the events of a request in order of measurement; results keep the request's order.
+// After an error some are stored: the vendor sends all again, and the stored ones are duplicates.
 func (e *Pipeline) Receive(ctx context.Context, app core.App, d VendorRequest) (results []Result, err error) {
 	parts, anyParsed, err := e.parseRequest(d)
 	if err != nil {
@@ -159,7 +159,7 @@ func (e *Pipeline) receiveEvent(ctx context.Context, app core.App, event gateway
 		if err != nil {
 			return Outcome{}, err
 		}
-		s.Arrival.IsPlaced, s.record = false, d.Record
+		s.Arrival.IsDeferred, s.record = false, d.Record
 		s.AllowDuplicates, s.NewerInBatch, s.DiscardedBefore = e.AllowDuplicates, batch.newerThan(event), e.discardedBefore(event, patientID, d)
 		return e.Writer.Submit(ctx, s)
 	})
@@ -258,8 +258,8 @@ func needsReading(i *gateway.Implausible) bool {
 	return i == nil || len(i.RejectedFor) > 0 && !i.IsDangerous()
 }
 
-// quarantineEvent quarantines a measurement, and raises the alert for dangerous values of one that conflicts with another or has no supported
-// kind. A repeat of one that was closed since is a duplicate.
+// quarantineEvent quarantines a measurement. One that conflicts or is of an unsupported kind alerts
+// if its values are dangerous. A repeat of a closed event is a duplicate.
 func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason string, d VendorRequest) (Result, error) {
 	entry := EventEntry{ID: event.ID(), Status: collections.EventOpen, Reason: reason, Event: event, Payload: d.Body}
 	if reason == ReasonConflict {
@@ -291,7 +291,7 @@ func (e *Pipeline) quarantineEvent(app core.App, event gateway.Event, reason str
 
 // isConflict reports whether an event is a whole reading with the time of another one and other values.
 func isConflict(reason string, event gateway.Event) bool {
-	return reason == ReasonConflict && event.Reading != nil && event.Addition == ""
+	return reason == ReasonConflict && event.Reading != nil && event.Part == ""
 }
 
 // processDeviceEvent stores an event without an observation and applies it to the device or hub in one transaction, so that the vendor

@@ -25,14 +25,14 @@ type HeartbeatFlags struct {
 }
 
 // loadHeartbeatFlags reads the flags that are counted with a reading's own.
-func (rs *ReadingStore) loadHeartbeatFlags(tx core.App, o Observation, open []alerts.Open, now time.Time) (f HeartbeatFlags, err error) {
+func (rs *ReadingStore) loadHeartbeatFlags(tx core.App, o Observation, open []alerts.OpenAlert, now time.Time) (f HeartbeatFlags, err error) {
 	if r := o.valuesToEvaluate(); rs.rules.IrregularHeartbeats == 0 || r.Qualifier(vitals.IrregularHeartbeat) != vitals.Yes {
 		return f, nil
 	}
 	if f, err = findHeartbeatFlags(tx, o.PatientID, o.Reading.MeasuredAt, now); err != nil {
 		return f, err
 	}
-	f.HasOpenWarning = slices.ContainsFunc(open, func(a alerts.Open) bool { return a.Type == alerts.TypeIrregularHeartbeat })
+	f.HasOpenWarning = slices.ContainsFunc(open, func(a alerts.OpenAlert) bool { return a.Type == alerts.TypeIrregularHeartbeat })
 	if !slices.ContainsFunc(f.Times, o.Reading.MeasuredAt.Equal) { // not stored yet
 		f.Times = append(f.Times, o.Reading.MeasuredAt)
 		slices.SortFunc(f.Times, time.Time.Compare)
@@ -111,7 +111,7 @@ func (f HeartbeatFlags) warningDraft(o Observation, rules Rules, now time.Time) 
 		return warning, false
 	}
 	warning = alertDraft(o, recurringFinding(f.countWithin(at)), false)
-	warning.MeasuredAt, warning.WithoutValue = at, true
+	warning.MeasuredAt, warning.OmitsValue = at, true
 	if warning.Late = rules.isLate(o.Reading.MeasuredAt, now); warning.Late {
 		warning.Superseded = now.Sub(f.Times[len(f.Times)-1]) > recurrenceWindow
 	}

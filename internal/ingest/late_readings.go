@@ -24,8 +24,8 @@ func (rs *ReadingStore) IsLate(measuredAt, now time.Time) bool {
 	return rs.rules.isLate(measuredAt, now)
 }
 
-// isPast reports whether newer readings of its delivery may replace a reading: it is late, or does not prove its device's clock.
-func (rs *ReadingStore) isPast(measuredAt, now time.Time) bool {
+// mayBeSuperseded reports whether newer readings can supersede this one: late, or with an unproven clock.
+func (rs *ReadingStore) mayBeSuperseded(measuredAt, now time.Time) bool {
 	return rs.rules.isLate(measuredAt, now) || !devices.ProvesClock(measuredAt, now)
 }
 
@@ -56,8 +56,8 @@ func isSuperseded(tx core.App, o Observation, group []*vitals.Parameter, followi
 	return late.hasNewer(tx, [][]*vitals.Parameter{group})
 }
 
-// lateReading is a reading that newer ones may supersede. If device is set, nothing proves the clock of that device, so only its own readings and
-// those measured after it was received are known to be newer. Source: docs/decisions/devices.md, "Doubtful time".
+// lateReading can be superseded. If device is set, its clock is unproven: only its own readings and
+// those measured after the receipt are newer. Source: docs/decisions/devices.md, "Doubtful time".
 type lateReading struct {
 	patientID string
 	at        time.Time
@@ -93,10 +93,10 @@ func (r lateReading) hasNewer(tx core.App, groups [][]*vitals.Parameter) (newer 
 	return newer, nil
 }
 
-// addNewerInGroup adds to a reading of the past the later readings of its sorted group that can supersede it: of a known time and an origin at
-// least as reliable. Source: docs/decisions/alerts.md, "Late readings".
+// addNewerInGroup adds the later readings of the sorted group that can supersede s: with a trusted
+// time and an origin at least as reliable. Source: docs/decisions/alerts.md, "Late readings".
 func (rs *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now time.Time) Submission {
-	if len(after) == 0 || !rs.isPast(s.Reading.MeasuredAt, now) {
+	if len(after) == 0 || !rs.mayBeSuperseded(s.Reading.MeasuredAt, now) {
 		return s
 	}
 	s.NewerInBatch = slices.Clip(s.NewerInBatch)
@@ -110,7 +110,7 @@ func (rs *ReadingStore) addNewerInGroup(s Submission, after []*groupItem, now ti
 
 // setLateness marks an alert as late, and as superseded if newer readings exist. An alert that is not late is auto-resolved as if all
 // readings had arrived in order.
-func (ai AssessInput) setLateness(raised *alerts.Draft, deviceID string, sequence []alerts.Evaluated, rules Rules, now time.Time) {
+func (ai AssessInput) setLateness(raised *alerts.Draft, deviceID string, sequence []alerts.EvaluatedReading, rules Rules, now time.Time) {
 	raised.ClockUnproven, raised.Late = ai.IsClockUnproven, rules.isLate(raised.MeasuredAt, now)
 	addTimes(raised, now)
 	if raised.Late {
@@ -118,7 +118,7 @@ func (ai AssessInput) setLateness(raised *alerts.Draft, deviceID string, sequenc
 		return
 	}
 	if sequence != nil {
-		alert := alerts.Open{
+		alert := alerts.OpenAlert{
 			Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, CreatedAt: now, Origin: raised.Origin,
 			UnprovenDevice: unprovenDevice(deviceID, ai.IsClockUnproven),
 		}
@@ -157,7 +157,7 @@ func alertGroups(tx core.App, alert *collections.Alert, now time.Time) (groups [
 		if err != nil {
 			return nil, err
 		}
-		if types, err = snapshot.Thresholds.AlarmingTypes(alert.ReportedValues().Reveal(), alert.Parameter()); err != nil {
+		if types, err = snapshot.Thresholds.DangerousTypes(alert.ReportedValues().Reveal(), alert.Parameter()); err != nil {
 			return nil, err
 		}
 	}
@@ -173,8 +173,8 @@ func alertGroups(tx core.App, alert *collections.Alert, now time.Time) (groups [
 	return groups, nil
 }
 
-// reopenAlert reopens an alert and announces it, because its resolution was announced too. A critical one that no escalation answered yet
-// escalates, unless it is about the past.
+// reopenAlert reopens an alert and announces it, because its resolution was announced too. A
+// critical one without an escalation escalates, unless it is about the past.
 func (rs *ReadingStore) reopenAlert(tx core.App, alert *collections.Alert, normal int, now time.Time) error {
 	if err := alerts.Reopen(tx, alert, normal, now); err != nil || alert.Snoozed() {
 		return err
@@ -189,7 +189,7 @@ func (rs *ReadingStore) reopenAlert(tx core.App, alert *collections.Alert, norma
 	if err != nil {
 		return err
 	}
-	key := alerts.AnnouncementKey(alert.Id) + " reopened " + collections.Instant(now)
+	key := alerts.AnnouncementKey(alert.Id) + " reopened " + collections.FormatInstant(now)
 	return notifications.Announce(tx, alerts.Reannouncement(alert, label, key), now)
 }
 

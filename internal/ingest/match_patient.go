@@ -48,9 +48,9 @@ func MatchPatient(app core.App, event gateway.Event) (patientID, reason string, 
 	return patient.ID, "", nil
 }
 
-// holderOfDoubtful returns the holder of a device at the time of an event that the present holder did not have it, or the present one if that
-// time cannot be trusted: no other patient had the device, its clock is unproven, or it reported newer times. What was received before the
-// present assignment keeps its holder. Source: docs/decisions/devices.md, "Doubtful time".
+// holderOfDoubtful returns the holder at the event's time, or the present holder if the time cannot
+// be trusted (no other holder, unproven clock, newer times). An event received before the present
+// assignment keeps its holder. Source: docs/decisions/devices.md, "Doubtful time".
 func holderOfDoubtful(app core.App, event gateway.Event, found collections.EventMatch) (holder string, err error) {
 	at := event.EffectiveTime()
 	f, err := collections.FindClockFacts(app, found.HolderNow, event.DeviceID, at)

@@ -28,13 +28,13 @@ func TestMatchPatient(t *testing.T) {
 	vigiltest.Assign(t, app, "BP-ada", ada, pipelineNow.AddDate(-1, 0, 0))
 	vigiltest.Assign(t, app, "BP-gone", retracted, pipelineNow.AddDate(-1, 0, 0))
 	handed := func(device, from string, patient string, until time.Time) {
-		row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": from, "unassigned_at": collections.Instant(until)}
+		row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": from, "unassigned_at": collections.FormatInstant(until)}
 		if _, err := app.DB().Insert(collections.DeviceAssignments, row).Execute(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	handed("BP-shared", collections.Instant(pipelineNow.Add(-48*time.Hour)), ada, pipelineNow.Add(-24*time.Hour))
-	handed("BP-shared", collections.Instant(pipelineNow.Add(-24*time.Hour)), bob, pipelineNow)
+	handed("BP-shared", collections.FormatInstant(pipelineNow.Add(-48*time.Hour)), ada, pipelineNow.Add(-24*time.Hour))
+	handed("BP-shared", collections.FormatInstant(pipelineNow.Add(-24*time.Hour)), bob, pipelineNow)
 	event := func(device, patient string, ago time.Duration) gateway.Event {
 		return gateway.Event{DeviceID: device, PatientID: patient, At: pipelineNow.Add(-ago)}
 	}
@@ -86,7 +86,7 @@ func TestStoreEvent(t *testing.T) {
 	}
 	checkEvent(t, storedInstant(t, app, kept.ID), map[string]any{
 		"status": "open", "reason": "unknown_patient", "device_id": "BP-1",
-		"payload": `{"systolic":185}`, "received_at": collections.Instant(pipelineNow),
+		"payload": `{"systolic":185}`, "received_at": collections.FormatInstant(pipelineNow),
 	})
 	for _, sealed := range alertTexts(t, app, "SELECT payload FROM gateway_events") {
 		if sealed == string(kept.Payload) {

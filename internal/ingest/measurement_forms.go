@@ -15,8 +15,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// A sender repeats one measurement in several forms: with a misspelt member, in another envelope, and corrected. Events of one device, second of
-// its clock and patient with the same values are one measurement: a decision about one holds for all, and the stored reading closes the others.
+// A sender repeats one measurement in several forms: misspelled, in another envelope, corrected.
+// Events of one patient, device and second with the same values are one: a decision closes all.
 // Source: docs/decisions/gateway.md, "Several forms of one measurement".
 
 // measurementForm is a quarantined event with what it reports.
@@ -29,8 +29,8 @@ func (f measurementForm) reading() vitals.Reading { return f.reported.Implausibl
 
 func (f measurementForm) isPending() bool { return checkPending(f.stored) == nil }
 
-// formsOf returns the quarantined events of a device with the measurement of an event, of which r are the values: decided ones first. Parts of a
-// reading have the same values only if all are equal.
+// formsOf returns the device's quarantined events with the same measurement as event, decided ones
+// first. r holds its values; a part matches only if all values are equal.
 func (e *Pipeline) formsOf(app core.App, event gateway.Event, r vitals.Reading, patientID, except string) (forms []measurementForm, err error) {
 	if event.DeviceID == "" || event.At.IsZero() {
 		return nil, nil
@@ -51,11 +51,11 @@ func (e *Pipeline) formsOf(app core.App, event gateway.Event, r vitals.Reading, 
 			return nil, err
 		}
 		reported, err := e.parseImplausible(stored)
-		if err != nil || sourceOrigin(EventSource(stored)) != vitals.OriginDevice || reported.Addition != event.Addition {
+		if err != nil || sourceOrigin(EventSource(stored)) != vitals.OriginDevice || reported.Part != event.Part {
 			continue
 		}
 		isSame := agrees
-		if event.Addition != "" {
+		if event.Part != "" {
 			isSame = vitals.Reading.SameValues
 		}
 		if isSame(reported.Implausible.Reading, r) {
@@ -81,8 +81,8 @@ func agrees(a, b vitals.Reading) bool {
 	return isCommon && a.Kind == b.Kind
 }
 
-// statesAnotherKind reports whether a harmless event states a kind that is not known, which may be another than its values suggest: a person
-// decides about it. A dangerous one is a form of the reading, so that it raises no second alert.
+// statesAnotherKind reports whether a harmless event names an unknown kind: a person decides about
+// it. A dangerous one counts as the same measurement, so that it raises no second alert.
 func statesAnotherKind(event gateway.Event) bool {
 	return slices.Contains(event.Implausible.RejectedFor, "measurement_type") && !event.Implausible.IsDangerous()
 }
@@ -149,7 +149,7 @@ func (e *Pipeline) closeStoredForms(tx core.App, forms []measurementForm, v clas
 		if err := collections.SetAlertObservation(tx, form.stored.Id, v.outcome.Observation.ID); err != nil {
 			return err
 		}
-		ended := closure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}
+		ended := eventClosure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}
 		if err := closeEvent(tx, form.stored, ended, by, now); err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (e *Pipeline) discardOtherForms(
 		if !form.isPending() || addsDanger(form.reading(), decided.Implausible.Reading) {
 			continue
 		}
-		if err := closeEvent(tx, form.stored, closure{status: collections.EventDiscarded, reason: reason, patient: patientID}, by, now); err != nil {
+		if err := closeEvent(tx, form.stored, eventClosure{status: collections.EventDiscarded, reason: reason, patient: patientID}, by, now); err != nil {
 			return err
 		}
 		if err := e.retractAlerts(tx, form.stored, reason, by, now); err != nil {
@@ -193,7 +193,7 @@ func (e *Pipeline) applyEarlierDecision(tx core.App, stored *collections.Gateway
 	if statesAnotherKind(event) {
 		return false, nil
 	}
-	ended := closure{patient: patientID, reason: "The same measurement was decided before."}
+	ended := eventClosure{patient: patientID, reason: "The same measurement was decided before."}
 	earlier, err := e.findDecided(tx, event, event.Implausible.Reading, patientID, stored.Id)
 	switch {
 	case err != nil:
@@ -212,8 +212,8 @@ func (e *Pipeline) applyEarlierDecision(tx core.App, stored *collections.Gateway
 }
 
 // findStored returns how to close an unreadable event if its measurement is stored; the status is "" if it is not.
-func findStored(tx core.App, event gateway.Event, patientID string) (c closure, err error) {
-	if len(event.Implausible.RejectedFor) == 0 || event.Addition != "" || event.DeviceID == "" || event.Implausible.IsDatedByReceipt {
+func findStored(tx core.App, event gateway.Event, patientID string) (c eventClosure, err error) {
+	if len(event.Implausible.RejectedFor) == 0 || event.Part != "" || event.DeviceID == "" || event.Implausible.IsDatedByReceipt {
 		return c, nil
 	}
 	event.Type, event.Reading = gateway.MeasurementCreated, &event.Implausible.Reading
@@ -225,7 +225,7 @@ func findStored(tx core.App, event gateway.Event, patientID string) (c closure, 
 	if o.PatientID != patientID || !agrees(o.Reading, *event.Reading) || addsDanger(*event.Reading, o.Reading) {
 		return c, nil
 	}
-	c = closure{status: collections.EventReleased, observation: o.ID, patient: patientID, reason: "The same measurement is stored."}
+	c = eventClosure{status: collections.EventReleased, observation: o.ID, patient: patientID, reason: "The same measurement is stored."}
 	if o.EnteredInError {
 		c.status, c.observation = collections.EventDiscarded, ""
 	}

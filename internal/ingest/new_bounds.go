@@ -40,7 +40,7 @@ func (rs *ReadingStore) AlertByNewBounds(tx core.App, patientID string, by audit
 		if o == nil {
 			continue
 		}
-		if err := rs.reevaluate(tx, b, *o, alertType, confirmedReading{*o, readingPatient{cachedPatient: patient}, by}, o.Received(), now); err != nil {
+		if err := rs.reevaluate(tx, b, *o, alertType, readingToEvaluate{*o, readingPatient{cachedPatient: patient}, by}, o.Received(), now); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ func (rs *ReadingStore) AlertByNewBounds(tx core.App, patientID string, by audit
 // newestOf returns the patient's newest reading with values of an alert type, if it was measured at a time; otherwise the newest that the patient
 // did not type. It is nil if neither was.
 func newestOf(tx core.App, patientID, alertType string, at time.Time) (*Observation, error) {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Group != alertType {
 			continue
 		}

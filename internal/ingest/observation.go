@@ -48,8 +48,8 @@ type Observation struct {
 
 	readingKey, gatewayKey string
 	// partial: other parts of the reading may arrive separately. addition is the part that was just merged.
-	partial  bool
-	addition *vitals.Reading
+	awaitsParts bool
+	mergedPart  *vitals.Reading
 	// newlyConfirmed: it was stored as suspect and counts from now on.
 	newlyConfirmed bool
 	// isQueued: it counted before it was suspect, and has a delivery.
@@ -112,7 +112,7 @@ func readingFromRow(row collections.Row) vitals.Reading {
 		OriginalValue: collections.Optional(row, "original_value"), OriginalUnit: row.GetString("original_unit"),
 	}
 	for _, p := range vitals.Parameters {
-		*reading.Slot(p) = collections.Optional(row, p.Column)
+		*reading.ValuePtr(p) = collections.Optional(row, p.Column)
 	}
 	for _, m := range vitals.Qualifiers {
 		reading.SetQualifier(m, row.GetString(m.Name))
@@ -146,13 +146,13 @@ func (o Observation) cells() []cell {
 	}
 	cells := make([]cell, 0, 25+len(vitals.Parameters)+len(vitals.Qualifiers))
 	cells = append(cells,
-		cell{"id", o.ID}, cell{"patient", o.PatientID}, cell{"observation_type", string(r.Kind)}, cell{"measured_at", collections.Instant(r.MeasuredAt)},
+		cell{"id", o.ID}, cell{"patient", o.PatientID}, cell{"observation_type", string(r.Kind)}, cell{"measured_at", collections.FormatInstant(r.MeasuredAt)},
 		cell{"device_id", r.DeviceID}, cell{"source", string(o.Source)}, cell{"origin", string(o.Origin)}, cell{"review_state", string(review)},
-		cell{"suspect_reason", o.SuspectReason}, cell{"confirmed_by", o.ConfirmedBy}, cell{"confirmed_at", collections.Instant(o.ConfirmedAt)},
+		cell{"suspect_reason", o.SuspectReason}, cell{"confirmed_by", o.ConfirmedBy}, cell{"confirmed_at", collections.FormatInstant(o.ConfirmedAt)},
 		cell{"original_value", r.OriginalValue}, cell{"original_unit", r.OriginalUnit}, cell{"status", o.status()}, cell{"fhir_status", o.FHIRStatus},
-		cell{"fhir_version", o.FHIRVersion}, cell{"transformed_at", collections.Instant(o.TransformedAt)}, cell{"reading_key", o.readingKey},
-		cell{"gateway_key", o.gatewayKey}, cell{"processing_ms", o.ProcessingMS}, cell{"created_at", collections.Instant(o.CreatedAt)},
-		cell{"updated_at", collections.Instant(o.UpdatedAt)}, cell{"received_at", collections.Instant(o.ReceivedAt)},
+		cell{"fhir_version", o.FHIRVersion}, cell{"transformed_at", collections.FormatInstant(o.TransformedAt)}, cell{"reading_key", o.readingKey},
+		cell{"gateway_key", o.gatewayKey}, cell{"processing_ms", o.ProcessingMS}, cell{"created_at", collections.FormatInstant(o.CreatedAt)},
+		cell{"updated_at", collections.FormatInstant(o.UpdatedAt)}, cell{"received_at", collections.FormatInstant(o.ReceivedAt)},
 		cell{"left_out", strings.Join(o.LeftOut, " ")},
 	)
 	for _, p := range vitals.Parameters {

@@ -70,7 +70,7 @@ func TestTotalsAreExact(t *testing.T) {
 		}
 	}
 	agree("everybody")
-	retracted := dbx.Params{"deleted_at": collections.Instant(now)}
+	retracted := dbx.Params{"deleted_at": collections.FormatInstant(now)}
 	if _, err := app.DB().Update(collections.Patients, retracted, dbx.HashExp{"id": patients[2]}).Execute(); err != nil {
 		t.Fatal(err)
 	}

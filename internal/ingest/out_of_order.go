@@ -13,23 +13,23 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Readings that arrive in any order end with the open alerts of readings in order. Source: docs/decisions/alerts.md, "Readings out of order".
+// Order of arrival changes no alert. Source: docs/decisions/alerts.md, "Readings out of order".
 
-// correctForOrder corrects the alerts of other readings after an older one arrived: those that later readings had ended, and those about changes.
-// It queries nothing for readings in order. p is the snapshot before the reading was evaluated.
-func (rs *ReadingStore) correctForOrder(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+// correctForOrder corrects other readings' alerts after an out-of-order one: resolved alerts that
+// it reopens, and changes compared with it. p is the snapshot before it was evaluated.
+func (rs *ReadingStore) correctForOrder(tx core.App, b *writeBatch, r readingToEvaluate, p triage.PatientSnapshot, now time.Time) error {
 	o := r.observation
 	if o.Review == Suspect || !hasNewerLatest(p.Latest, o.Reading) {
 		return nil
 	}
-	if err := rs.recountEnded(tx, b, r, p, now); err != nil || o.addition != nil {
+	if err := rs.recountEnded(tx, b, r, p, now); err != nil || o.mergedPart != nil {
 		return err
 	}
 	return rs.reevaluateLater(tx, b, r, p, now)
 }
 
 // correctForOrderAfter runs correctForOrder for each of several confirmed readings, when all of them count.
-func (rs *ReadingStore) correctForOrderAfter(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
+func (rs *ReadingStore) correctForOrderAfter(tx core.App, b *writeBatch, readings []readingToEvaluate, now time.Time) error {
 	for _, r := range readings {
 		snapshot, err := triage.ReadSnapshot(tx, r.observation.PatientID, &r.observation.Reading, now)
 		if err != nil {
@@ -42,9 +42,9 @@ func (rs *ReadingStore) correctForOrderAfter(tx core.App, b *writeBatch, reading
 	return nil
 }
 
-// recountEnded counts the normal readings after earlier alerts again and reopens those that the others alone had resolved, if the reading is a
-// breach between them. A late reading changes no earlier alert.
-func (rs *ReadingStore) recountEnded(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+// recountEnded recounts the normal readings after earlier alerts, and reopens one that the others
+// alone had resolved if this is a breach between them. A late reading changes no earlier alert.
+func (rs *ReadingStore) recountEnded(tx core.App, b *writeBatch, r readingToEvaluate, p triage.PatientSnapshot, now time.Time) error {
 	o, values := r.observation, r.observation.valuesToEvaluate()
 	if rs.rules.isLate(values.MeasuredAt, now) {
 		return nil
@@ -53,7 +53,7 @@ func (rs *ReadingStore) recountEnded(tx core.App, b *writeBatch, r confirmedRead
 	var types []string
 	var groups [][]*vitals.Parameter
 	for _, group := range groupsPresent(values) {
-		finding, _ := alerts.FindingOf(findings, group[0].Group)
+		finding, _ := alerts.FindingByType(findings, group[0].Group)
 		if isChangeGroup(group) {
 			before = now.Add(rs.rules.MaxFuture) // later values are compared with this one
 		} else if !finding.Breached() {
@@ -83,7 +83,7 @@ func (rs *ReadingStore) recountEnded(tx core.App, b *writeBatch, r confirmedRead
 // sequencesAround returns the readings of some groups since a time in order of measurement, with and without one of them.
 func (rs *ReadingStore) sequencesAround(
 	tx core.App, o Observation, groups [][]*vitals.Parameter, from, now time.Time,
-) (with, without []alerts.Evaluated, err error) {
+) (with, without []alerts.EvaluatedReading, err error) {
 	first := o.Reading // the baseline of changes begins before the first of them
 	if from.Before(first.MeasuredAt) {
 		first.MeasuredAt = from
@@ -97,7 +97,7 @@ func (rs *ReadingStore) sequencesAround(
 		return nil, nil, err
 	}
 	others := slices.DeleteFunc(slices.Clone(all), func(other Observation) bool { return other.ID == o.ID })
-	evaluate := func(list []Observation) []alerts.Evaluated {
+	evaluate := func(list []Observation) []alerts.EvaluatedReading {
 		baseline := slices.DeleteFunc(slices.Clone(snapshot.Baseline), func(v alerts.BaselineValue) bool { return !v.MeasuredAt.Before(first.MeasuredAt) })
 		return evaluateAll(list, list, snapshot.Thresholds, append(baseline, baselineValues(readingsOf(list)...)...))
 	}
@@ -106,7 +106,7 @@ func (rs *ReadingStore) sequencesAround(
 
 // recountEndedAlert reopens a resolved alert, or counts again for an active one, if the reading makes a difference.
 func (rs *ReadingStore) recountEndedAlert(
-	tx core.App, b *writeBatch, r confirmedReading, alert *collections.Alert, schedule collections.Schedule, with, without []alerts.Evaluated, now time.Time,
+	tx core.App, b *writeBatch, r readingToEvaluate, alert *collections.Alert, schedule collections.Schedule, with, without []alerts.EvaluatedReading, now time.Time,
 ) error {
 	device, err := alert.UnprovenDevice(tx)
 	if err != nil || alert.ResolutionReason() != "" || alert.TimeInDoubt() || alerts.IsSlowChange(alert.Parameter()) {
@@ -131,11 +131,11 @@ func (rs *ReadingStore) recountEndedAlert(
 	return err
 }
 
-// reevaluateLater evaluates later values of a parameter that is watched for changes again. A finding that is new, or of another value, raises an
-// alert, which replaces that of its reading.
-func (rs *ReadingStore) reevaluateLater(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+// reevaluateLater evaluates later values with a change rule again. A new or different finding
+// raises an alert that replaces the one of its reading.
+func (rs *ReadingStore) reevaluateLater(tx core.App, b *writeBatch, r readingToEvaluate, p triage.PatientSnapshot, now time.Time) error {
 	at := r.observation.Reading.MeasuredAt
-	for _, parameter := range vitals.ChangeWatched {
+	for _, parameter := range vitals.ChangeParameters {
 		newest, newestAt := p.Latest.Value(parameter)
 		if r.observation.Reading.Value(parameter) == nil || newest == nil || !newestAt.After(at) {
 			continue
@@ -157,7 +157,7 @@ func (rs *ReadingStore) reevaluateLater(tx core.App, b *writeBatch, r confirmedR
 		}
 		baseline := slices.Concat(p.Baseline, baselineValues(r.observation.Reading), baselineValues(readingsOf(later)...))
 		for i, evaluated := range evaluateAll(later, nil, p.Thresholds, baseline) {
-			if finding, _ := alerts.FindingOf(evaluated.Findings, parameter.Group); !finding.Breached() {
+			if finding, _ := alerts.FindingByType(evaluated.Findings, parameter.Group); !finding.Breached() {
 				continue
 			}
 			if err := rs.reevaluate(tx, b, later[i], parameter.Group, r, now, now); err != nil {
@@ -178,7 +178,7 @@ func isRaised(list []*collections.Alert, f alerts.Finding) bool {
 	})
 }
 
-// replacedBy returns the active alerts of a reading with a change that is another one since an older reading arrived.
+// replacedBy returns a reading's active alerts about a change that the older reading altered.
 func replacedBy(list []*collections.Alert, f alerts.Finding) (replaced []*collections.Alert) {
 	for _, a := range list {
 		isLess := a.Level() != string(alerts.Critical) || f.Level == alerts.Critical
@@ -190,10 +190,10 @@ func replacedBy(list []*collections.Alert, f alerts.Finding) (replaced []*collec
 	return replaced
 }
 
-// endReplaced withdraws alerts that others replace, as they would not exist if the readings had arrived in order.
+// endReplaced retracts replaced alerts: in order of measurement they would not exist.
 func endReplaced(tx core.App, b *writeBatch, list []*collections.Alert, by audit.Actor, now time.Time) error {
 	for _, alert := range list {
-		progress := alerts.Progress{Alert: alerts.Open{ID: alert.Id}, NormalReadings: alert.NormalReadings(), Resolved: true}
+		progress := alerts.Progress{Alert: alerts.OpenAlert{ID: alert.Id}, NormalReadings: alert.NormalReadings(), Resolved: true}
 		if err := alerts.SaveProgress(tx, progress, now); err != nil {
 			return err
 		}
@@ -207,8 +207,8 @@ func endReplaced(tx core.App, b *writeBatch, list []*collections.Alert, by audit
 	return nil
 }
 
-// keepAnnouncement keeps the push of a replaced alert of at least the same level: older readings that arrive one after the other change the value,
-// and do not page again.
+// keepAnnouncement copies the push decision of a replaced alert of at least the same level, so that
+// older readings arriving one by one do not notify again.
 func keepAnnouncement(raised *alerts.Draft, replaced []*collections.Alert) {
 	for _, alert := range replaced {
 		if alert.Snoozed() || alert.Level() != string(raised.Finding.Level) && alert.Level() != string(alerts.Critical) {
@@ -219,10 +219,10 @@ func keepAnnouncement(raised *alerts.Draft, replaced []*collections.Alert) {
 	}
 }
 
-// reevaluate evaluates a stored reading again and raises an alert if the finding is worse than its existing alerts, or after another reading
-// arrived is of another value. It is late if it was measured long before asOf, and raises nothing if it is superseded.
+// reevaluate evaluates a stored reading again and raises an alert for a worse finding, or a
+// different one after another reading. asOf decides lateness; a superseded late one raises none.
 func (rs *ReadingStore) reevaluate(
-	tx core.App, b *writeBatch, o Observation, alertType string, cause confirmedReading, asOf, now time.Time,
+	tx core.App, b *writeBatch, o Observation, alertType string, cause readingToEvaluate, asOf, now time.Time,
 ) error {
 	snapshot, err := triage.ReadSnapshot(tx, o.PatientID, &o.Reading, now)
 	if err != nil {
@@ -285,7 +285,7 @@ func (rs *ReadingStore) setOrder(
 		return false, nil
 	}
 	sequence, _, err := rs.sequencesAround(tx, o, groups, o.Reading.MeasuredAt, now)
-	alert := alerts.Open{
+	alert := alerts.OpenAlert{
 		Type: raised.Finding.Type, Level: raised.Finding.Level, MeasuredAt: raised.MeasuredAt, CreatedAt: now, Origin: raised.Origin, UnprovenDevice: device,
 	}
 	raised.NormalReadings, raised.ResolvedByLater = alert.ResolvedBy(sequence, rs.rules.NormalReadingsNeeded)

@@ -29,8 +29,8 @@ type patientMatch struct {
 func (e *Pipeline) eachPendingPart(
 	app core.App, event gateway.Event, match patientMatch, do func(pending *collections.GatewayEvent, addition gateway.Event) error,
 ) error {
-	for _, name := range event.Additions {
-		pending, err := collections.FindGatewayEvent(app, event.IDOf(name))
+	for _, name := range event.Parts {
+		pending, err := collections.FindGatewayEvent(app, event.PartID(name))
 		if collections.IsNotFound(err) {
 			continue
 		}
@@ -84,11 +84,11 @@ func (e *Pipeline) matchedSubmission(app core.App, event gateway.Event, match pa
 		return Submission{}, err
 	}
 	s := gatewaySubmission(whole, match.patient, by, at)
-	s.Arrival = Arrival{At: event.ReceivedAt, IsPlaced: true, IsUnnamed: event.PatientID == ""}
-	if event.Addition == "" && len(event.Additions) == 0 {
+	s.Arrival = Arrival{At: event.ReceivedAt, IsDeferred: true, IsUnnamed: event.PatientID == ""}
+	if event.Part == "" && len(event.Parts) == 0 {
 		return s, nil
 	}
-	reading, err := collections.FindGatewayEvent(app, event.IDOf(""))
+	reading, err := collections.FindGatewayEvent(app, event.PartID(""))
 	if err != nil || reading.ObservationID() == "" {
 		return s, collections.IgnoreNotFound(err)
 	}
@@ -113,7 +113,7 @@ func storeKeyAlias(tx core.App, event gateway.Event, v classification, d VendorR
 	if err != nil {
 		return err
 	}
-	return closeEvent(tx, note, closure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At)
+	return closeEvent(tx, note, eventClosure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}, d.By, d.At)
 }
 
 // addPendingParts merges pending parts into the stored reading of the event. Parts that cannot be merged stay pending.
@@ -121,7 +121,7 @@ func (e *Pipeline) addPendingParts(
 	tx core.App, event gateway.Event, stored Observation, match patientMatch, by audit.Actor, now time.Time,
 ) error {
 	return e.eachPendingPart(tx, event, match, func(pending *collections.GatewayEvent, addition gateway.Event) error {
-		ended := closure{status: collections.EventReleased, observation: stored.ID, patient: match.patient}
+		ended := eventClosure{status: collections.EventReleased, observation: stored.ID, patient: match.patient}
 		switch whole, fits := stored.Reading.Merge(*addition.Reading); {
 		case fits && whole.SameValues(stored.Reading):
 			return closeEvent(tx, pending, ended, by, now)
@@ -194,7 +194,7 @@ func (rs *ReadingStore) mergePartial(tx core.App, b *writeBatch, m *patientCache
 	if err != nil {
 		return Outcome{}, err
 	}
-	o.Reading, o.UpdatedAt, o.addition = whole, now, &s.Reading
+	o.Reading, o.UpdatedAt, o.mergedPart = whole, now, &s.Reading
 	doubted := o.Review == Suspect
 	if !doubted {
 		o.setConfirmation(s, now)

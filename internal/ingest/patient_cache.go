@@ -148,7 +148,7 @@ func (p *cachedPatient) update(effects Effects, outcome Outcome, now time.Time) 
 	}
 	raised := len(snapshot.Open)
 	for i := len(outcome.Alerts) - 1; i >= 0; i-- { // new alerts are last, in the order of storage
-		if !effects.Alerts[i].Closed() {
+		if !effects.Alerts[i].IsClosed() {
 			raised--
 			snapshot.Open[raised].ID = outcome.Alerts[i].ID
 		}

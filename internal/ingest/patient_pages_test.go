@@ -54,7 +54,7 @@ func TestPatientPages(t *testing.T) {
 		if _, err := app.DB().Update(collections.Observations, dbx.Params{"fhir_status": status}, dbx.HashExp{"id": outcome.Observation.ID}).Execute(); err != nil {
 			t.Fatal(err)
 		}
-		stored = append(stored, row{outcome.Observation.ID, collections.Instant(when), status})
+		stored = append(stored, row{outcome.Observation.ID, collections.FormatInstant(when), status})
 	}
 	ties := 0
 	for _, oldestFirst := range []bool{false, true} {
@@ -75,7 +75,7 @@ func TestPatientPages(t *testing.T) {
 			f.PatientID, f.OldestFirst, f.Zone = ada, oldestFirst, newYork
 			var want, got []string
 			for _, r := range stored {
-				if (f.FHIRStatus == "" || r.Status == f.FHIRStatus) && (f.From.IsZero() || r.At >= collections.Instant(f.From)) && (f.To.IsZero() || r.At <= collections.Instant(f.To)) {
+				if (f.FHIRStatus == "" || r.Status == f.FHIRStatus) && (f.From.IsZero() || r.At >= collections.FormatInstant(f.From)) && (f.To.IsZero() || r.At <= collections.FormatInstant(f.To)) {
 					want = append(want, r.ID)
 				}
 			}

@@ -112,7 +112,7 @@ func (e *Pipeline) Release(app core.App, id, patientID string, by audit.Actor, n
 		if err != nil {
 			return asPatientFault(err)
 		}
-		if err := closeEvent(tx, pending, closure{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now); err != nil {
+		if err := closeEvent(tx, pending, eventClosure{status: collections.EventReleased, observation: outcome.Observation.ID, patient: patientID}, by, now); err != nil {
 			return err
 		}
 		return e.addPendingParts(tx, event, outcome.Observation, match, by, now)
@@ -126,7 +126,7 @@ func (e *Pipeline) ingestForPerson(tx core.App, s Submission, match *patientMatc
 	if err != nil || !outcome.Conflict {
 		return outcome, err
 	}
-	if s.Addition {
+	if s.IsPart {
 		return outcome, fault.State("invalid_state", "The reading that this belongs to has other values.")
 	}
 	s.GatewayKey, match.withoutKey = "", true
@@ -154,7 +154,7 @@ func (e *Pipeline) Discard(app core.App, id string, reason phi.Text, by audit.Ac
 		if err != nil {
 			return err
 		}
-		if err := closeEvent(tx, event, closure{status: collections.EventDiscarded, reason: reason, patient: patient}, by, now); err != nil {
+		if err := closeEvent(tx, event, eventClosure{status: collections.EventDiscarded, reason: reason, patient: patient}, by, now); err != nil {
 			return err
 		}
 		if err := e.retractAlerts(tx, event, reason, by, now); err != nil {
@@ -174,14 +174,14 @@ func (e *Pipeline) Discard(app core.App, id string, reason phi.Text, by audit.Ac
 	return event, err
 }
 
-// closure is how an event is closed.
-type closure struct {
+// eventClosure is how an event is closed.
+type eventClosure struct {
 	status               string
 	observation, patient string
 	reason               phi.Text
 }
 
-func closeEvent(tx core.App, event *collections.GatewayEvent, with closure, by audit.Actor, now time.Time) error {
+func closeEvent(tx core.App, event *collections.GatewayEvent, with eventClosure, by audit.Actor, now time.Time) error {
 	name, action := by.Email, audit.WebhookReleased
 	if name == "" {
 		name = string(by.Type)

@@ -67,7 +67,7 @@ func (r *replayRun) collectReadings(app core.App, ids []string) error {
 			return err
 		}
 		event, err := r.pipeline.reparse(pending)
-		if err != nil || event.Reading == nil || event.Addition != "" || len(event.RejectedValues) > 0 && pending.Status() == collections.EventRejected {
+		if err != nil || event.Reading == nil || event.Part != "" || len(event.RejectedValues) > 0 && pending.Status() == collections.EventRejected {
 			continue // no reading: keeps its place
 		}
 		events[i] = event
@@ -127,7 +127,7 @@ func (e *Pipeline) replayInTx(tx core.App, id string, batch *readingBatch, done 
 		return err
 	}
 	batch.recordResult(event, v.status, v.patient)
-	ended := closure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}
+	ended := eventClosure{status: collections.EventReleased, observation: v.outcome.Observation.ID, patient: v.patient}
 	switch v.status {
 	case Quarantined:
 		done.Pending++
@@ -137,7 +137,7 @@ func (e *Pipeline) replayInTx(tx core.App, id string, batch *readingBatch, done 
 		if err := e.Devices.Handle(tx, event, now); err != nil {
 			return err
 		}
-		ended = closure{status: collections.EventHandled}
+		ended = eventClosure{status: collections.EventHandled}
 	case Duplicate:
 		done.Duplicates++
 	default:

@@ -20,7 +20,7 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-var parser = gateway.Gateway{MaxFuture: 5 * time.Minute}
+var parser = gateway.ContractAdapter{MaxFuture: 5 * time.Minute}
 
 func cuff(device, patient string, systolic, ago int) []byte {
 	return fmt.Appendf(nil, `{"event_type":"measurement.created","device_id":%q,"patient_id":%q,"measurement_type":"bp","values":{"systolic":%d,"diastolic":80},"timestamp":%q}`,
@@ -99,7 +99,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("a release adds %v", added)
 	}
 	checkEvent(t, storedInstant(t, app, id), map[string]any{
-		"status": "released", "observation": outcome.Observation.ID, "closed_by": "nurse@vigil.test", "closed_at": collections.Instant(pipelineNow),
+		"status": "released", "observation": outcome.Observation.ID, "closed_by": "nurse@vigil.test", "closed_at": collections.FormatInstant(pipelineNow),
 	})
 	if _, err := engine.Release(app, id, ada, nurseActor, pipelineNow); vigiltest.Code(err) != "invalid_state" {
 		t.Errorf("twice: %v", err)
@@ -133,10 +133,10 @@ func TestDiscard(t *testing.T) {
 }
 
 // lenientParser parses what the gateway's own parser rejects.
-type lenientParser struct{ gateway.Gateway }
+type lenientParser struct{ gateway.ContractAdapter }
 
 func (p lenientParser) Parse(body []byte, at time.Time) (gateway.Event, error) {
-	return p.Gateway.Parse([]byte(strings.Replace(string(body), `"tension"`, `"bp"`, 1)), at)
+	return p.ContractAdapter.Parse([]byte(strings.Replace(string(body), `"tension"`, `"bp"`, 1)), at)
 }
 
 // After its cause is fixed a replay stores a pending event; events that still cannot be matched get the current reason.
@@ -245,7 +245,7 @@ func TestImport(t *testing.T) {
 var _ ingest.Table = (*gateway.CSV)(nil)
 
 // broken is a table with a truncated file.
-type broken struct{ gateway.Gateway }
+type broken struct{ gateway.ContractAdapter }
 
 func (broken) Next() (int, []byte, error) { return 0, nil, io.ErrUnexpectedEOF }
 

@@ -77,7 +77,7 @@ func (e *Pipeline) newBatch(events []gateway.Event, at time.Time) *readingBatch 
 
 // newerThan returns the newer readings of the batch if the event is of the past.
 func (b *readingBatch) newerThan(e gateway.Event) []vitals.Reading {
-	if e.Reading == nil || !b.pipeline.Readings.isPast(e.Reading.MeasuredAt, b.at) {
+	if e.Reading == nil || !b.pipeline.Readings.mayBeSuperseded(e.Reading.MeasuredAt, b.at) {
 		return nil
 	}
 	return b.newest.newerThan(e)

@@ -38,7 +38,7 @@ func (rs *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache
 	if err != nil {
 		return Outcome{}, err
 	}
-	if s.Addition {
+	if s.IsPart {
 		return rs.mergePartial(tx, b, m, s, now)
 	}
 	patient, err := rs.findPatient(tx, m, s)
@@ -46,7 +46,7 @@ func (rs *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache
 		return Outcome{}, err
 	}
 	o := rs.newObservation(s, now)
-	stored, err := insert(tx, o)
+	stored, err := insertObservation(tx, o)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -55,10 +55,10 @@ func (rs *ReadingStore) storeReading(tx core.App, b *writeBatch, m *patientCache
 		switch {
 		case err == nil && keyless:
 			err = collections.SetGatewayKey(tx, outcome.Observation.ID, o.gatewayKey)
-		case err == nil && s.Partial && outcome.Conflict: // more values, none of them different
+		case err == nil && s.AwaitsParts && outcome.Conflict: // more values, none of them different
 			s.Reading, s.key = s.Reading.Except(outcome.Observation.Reading), ""
 			return rs.mergePartial(tx, b, m, s, now)
-		case err == nil && s.Partial && outcome.Duplicate:
+		case err == nil && s.AwaitsParts && outcome.Duplicate:
 			_, err = collections.FindObservationByGatewayKey(tx, o.gatewayKey)
 			if outcome.KeyAlias = collections.IsNotFound(err); outcome.KeyAlias {
 				err = nil
@@ -127,7 +127,7 @@ func (rs *ReadingStore) evaluateAndApply(
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.row.label(o.PatientID)
 	}
-	outcome, err := apply(tx, b, effects, s.By, now)
+	outcome, err := applyEffects(tx, b, effects, s.By, now)
 	if err == nil {
 		patient.update(effects, outcome, now)
 		err = rs.releaseHolds(tx, effects, outcome, snapshot, now)
@@ -139,17 +139,17 @@ func (rs *ReadingStore) evaluateAndApply(
 		}
 	}
 	if err == nil {
-		trigger := scoreTrigger{confirmedReading{o, patient, s.By}, effects.SnapshotAfter, s.isClockUnproven, s.NewerInBatch}
+		trigger := scoreTrigger{readingToEvaluate{o, patient, s.By}, effects.SnapshotAfter, s.isClockUnproven, s.NewerInBatch}
 		err = rs.updateEarlyWarning(tx, b, trigger, now)
 	}
 	if err == nil {
 		err = closeCorrected(tx, b, o, s, now)
 	}
 	if err == nil && !o.newlyConfirmed {
-		err = rs.reconcileSuspectAlerts(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
+		err = rs.reconcileSuspectAlerts(tx, b, readingToEvaluate{o, patient, s.By}, snapshot, now)
 	}
 	if err == nil && !o.newlyConfirmed && !o.suspicionDecided {
-		err = rs.correctForOrder(tx, b, confirmedReading{o, patient, s.By}, snapshot, now)
+		err = rs.correctForOrder(tx, b, readingToEvaluate{o, patient, s.By}, snapshot, now)
 	}
 	if err == nil {
 		err = rs.watchSlowChanges(tx, b, o, patient, snapshot.Thresholds, &outcome, s.By, now)
@@ -174,7 +174,7 @@ func (rs *ReadingStore) loadAssessInput(
 	if input.LastNotified, err = loadLastNotified(tx, o.valuesToEvaluate(), snapshot, now); err != nil {
 		return input, err
 	}
-	if input.ClockQuestion, err = questionOfEndedProof(tx, o, s, input.PatientZone, now); err != nil {
+	if input.DoubtfulTimeAlert, err = draftEndedProofAlert(tx, o, s, input.PatientZone, now); err != nil {
 		return input, err
 	}
 	if err := rs.loadSurrounding(tx, &input, o, s.NewerInBatch, now); err != nil {
@@ -197,7 +197,7 @@ func (rs *ReadingStore) newObservation(s Submission, now time.Time) Observation 
 	o := Observation{
 		ID: collections.NewUUID(), PatientID: s.PatientID, Reading: s.Reading, Source: s.Source, Origin: s.origin(), LeftOut: s.LeftOut,
 		Review:       Accepted,
-		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, partial: s.Partial,
+		ProcessingMS: float64(now.Sub(s.ReceivedAt).Microseconds()) / 1000, CreatedAt: now, UpdatedAt: now, awaitsParts: s.AwaitsParts,
 	}
 	if !s.AllowDuplicates {
 		o.readingKey, o.gatewayKey = s.key, s.GatewayKey
@@ -205,7 +205,7 @@ func (rs *ReadingStore) newObservation(s Submission, now time.Time) Observation 
 			o.readingKey = readingKey(s.PatientID, s.Reading)
 		}
 	}
-	if s.Arrival.IsPlaced {
+	if s.Arrival.IsDeferred {
 		o.ReceivedAt = s.Arrival.At
 	}
 	if o.setConfirmation(s, now); s.TimeInDoubt {

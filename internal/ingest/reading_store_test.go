@@ -67,7 +67,7 @@ func TestIngestStoresEverything(t *testing.T) {
 	check(t, record, map[string]any{
 		"patient": patient, "observation_type": "blood_pressure", "systolic": 150.0, "diastolic": 80.0, "pulse": 135.0,
 		"weight_kg": nil, "device_id": "BP-1", "source": "gateway", "status": "final", "fhir_status": "pending", "fhir_version": 1.0,
-		"measured_at": "2026-01-15T05:30:00.123456Z", "created_at": collections.Instant(now), "transformed_at": collections.Instant(now),
+		"measured_at": "2026-01-15T05:30:00.123456Z", "created_at": collections.FormatInstant(now), "transformed_at": collections.FormatInstant(now),
 		"gateway_key": "BP-1|1|blood_pressure", "processing_ms": 1.5,
 	})
 	if len(outcome.Alerts) != 2 || outcome.Alerts[0].Level != "warning" || outcome.Alerts[1].Level != "critical" {
@@ -172,7 +172,7 @@ func TestIngestJoinsAnOpenEscalation(t *testing.T) {
 	}
 	check(t, find(t, app, collections.Escalations, ""), map[string]any{
 		"alert": first.Alerts[0].ID, "priority": "stat", "status": "in_progress",
-		"updated_at": collections.Instant(now),
+		"updated_at": collections.FormatInstant(now),
 	})
 	check(t, find(t, app, collections.Alerts, second.Alerts[0].ID), map[string]any{"escalation": first.EscalationID})
 	events := trail(t, app, patient)
@@ -221,7 +221,7 @@ func TestIngestWeights(t *testing.T) {
 			t.Errorf("%v kg: %+v", step.kg, outcome.Alerts)
 		}
 	}
-	check(t, find(t, app, collections.TriageScores, ""), map[string]any{"last_reading_at": collections.Instant(now)})
+	check(t, find(t, app, collections.TriageScores, ""), map[string]any{"last_reading_at": collections.FormatInstant(now)})
 }
 
 func TestIngestDuplicates(t *testing.T) {
@@ -334,7 +334,7 @@ func TestIngestRefusals(t *testing.T) {
 		}
 	}
 	change(archived, dbx.Params{"active": false})
-	change(deleted, dbx.Params{"deleted_at": collections.Instant(now), "active": false})
+	change(deleted, dbx.Params{"deleted_at": collections.FormatInstant(now), "active": false})
 	vigiltest.Assign(t, app, "BP-2", vigiltest.Patient(t, app, nil), now.AddDate(-1, 0, 0))
 	before := vigiltest.RowCounts(t, app)
 	tests := []struct {

@@ -176,9 +176,9 @@ func TestDaysFollowAssignments(t *testing.T) {
 	}
 	change(nil)
 	fromDevice("1 0", "1 1", "1 1")
-	change(map[string]any{"assigned_at": collections.Instant(now.AddDate(0, 0, -9))})
+	change(map[string]any{"assigned_at": collections.FormatInstant(now.AddDate(0, 0, -9))})
 	fromDevice("1 1", "1 1", "1 1")
-	change(map[string]any{"unassigned_at": collections.Instant(now.Add(-time.Hour))})
+	change(map[string]any{"unassigned_at": collections.FormatInstant(now.Add(-time.Hour))})
 	fromDevice("1 1", "1 1", "1 0")
 	change(map[string]any{"patient": other})
 	fromDevice("1 0", "1 0", "1 0")

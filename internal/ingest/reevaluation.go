@@ -25,7 +25,7 @@ type alertHistory struct {
 	counted []*collections.Alert
 	// devices are those of the counted alerts of an unproven clock, by alert.
 	devices  map[string]*string
-	sequence []alerts.Evaluated
+	sequence []alerts.EvaluatedReading
 	// schedule is the patient's, nil for none.
 	schedule collections.Schedule
 	// reopened are the alerts that only the reading had ended: superseded ones, and missed readings.
@@ -133,8 +133,8 @@ func (h alertHistory) recount(alert *collections.Alert, rules Rules, now time.Ti
 	return c, open.CanAutoResolve(now) && (resolved || normal != open.NormalReadings)
 }
 
-func openAlert(alert *collections.Alert, schedule collections.Schedule, unprovenDevice *string) alerts.Open {
-	return alerts.Open{
+func openAlert(alert *collections.Alert, schedule collections.Schedule, unprovenDevice *string) alerts.OpenAlert {
+	return alerts.OpenAlert{
 		ID: alert.Id, Type: alert.Type(), Level: alerts.Level(alert.Level()), MeasuredAt: alert.MeasuredAt(), CreatedAt: alert.CreatedAt(),
 		NormalReadings: alert.NormalReadings(), Parameter: alert.Parameter(), Origin: vitals.Origin(alert.Origin()), Late: alert.Late(), TimeInDoubt: alert.TimeInDoubt(),
 		ResolvesWithin: alerts.ResolveWindow(schedule, alert.Type()), UnprovenDevice: unprovenDevice,
@@ -153,14 +153,14 @@ func (c correction) apply(tx core.App, e *ReadingStore, by audit.Actor, now time
 	case raiseCorrected:
 		return e.raiseAndAnnounce(tx, c.draft, vitals.Reading{}, alerts.Thresholds{}, now)
 	case correctToRetracted:
-		if _, err := alerts.Next(alerts.Status(c.alert.Status()), c.action.Move); err == nil {
+		if _, err := alerts.NextStatus(alerts.Status(c.alert.Status()), c.action.Move); err == nil {
 			if err := alerts.Act(tx, c.alert, c.action, by, now); err != nil {
 				return err
 			}
 		}
 		return c.alert.Retract(tx, alerts.ReasonRetracted, now)
 	}
-	progress := alerts.Progress{Alert: alerts.Open{ID: c.alert.Id}, NormalReadings: c.normal, Resolved: c.kind == correctToResolved || c.kind == correctToReplaced}
+	progress := alerts.Progress{Alert: alerts.OpenAlert{ID: c.alert.Id}, NormalReadings: c.normal, Resolved: c.kind == correctToResolved || c.kind == correctToReplaced}
 	if err := alerts.SaveProgress(tx, progress, now); err != nil || !progress.Resolved {
 		return err
 	}

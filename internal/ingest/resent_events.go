@@ -73,7 +73,7 @@ func (e *Pipeline) discardedBefore(event gateway.Event, patientID string, d Vend
 
 // findDiscardedPart returns the discarded event of a part, so that the part is not merged again; nil for none.
 func (e *Pipeline) findDiscardedPart(app core.App, event gateway.Event, d VendorRequest) (*collections.GatewayEvent, error) {
-	if event.Addition == "" || event.Implausible != nil {
+	if event.Part == "" || event.Implausible != nil {
 		return nil, nil
 	}
 	quarantined, err := collections.FindGatewayEvent(app, gateway.BodyID(d.Vendor, d.Body))

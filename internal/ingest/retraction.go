@@ -26,7 +26,7 @@ func (rs *ReadingStore) Retract(app core.App, id string, reason phi.Text, by aud
 		}
 		w := &retraction{readings: rs, tx: tx, observation: o, reason: reason, by: by, now: now}
 		for _, step := range []func() error{
-			w.mark, w.correctAlerts, w.updateClockQuestion, w.recheckIrregularHeartbeats, w.recheckEarlyWarnings, w.recheckSlowChanges, w.recallDelivery, w.recountDay,
+			w.mark, w.correctAlerts, w.updateDoubtfulTimeAlert, w.recheckIrregularHeartbeats, w.recheckEarlyWarnings, w.recheckSlowChanges, w.recallDelivery, w.recountDay,
 			w.moveDailyTotal, w.promptRestOfRun, w.rerank,
 		} {
 			if err := step(); err != nil {
@@ -51,8 +51,8 @@ type retraction struct {
 	isSuspension bool
 	// retracted are the alerts of the reading, and those of others that were compared with it.
 	retracted []*collections.Alert
-	// hadClockQuestion: an open question about the device's clock was about the reading.
-	hadClockQuestion bool
+	// hadDoubtfulTimeAlert: an open question about the device's clock was about the reading.
+	hadDoubtfulTimeAlert bool
 }
 
 // mark stores the new status and increments the version of the FHIR form.
@@ -208,8 +208,8 @@ func (r *retraction) loadHistory() (h alertHistory, err error) {
 		return h, err
 	}
 	h.own = append(raised[r.observation.ID], questions...)
-	r.hadClockQuestion = slices.ContainsFunc(h.own, func(a *collections.Alert) bool {
-		_, err := alerts.Next(alerts.Status(a.Status()), alerts.Resolve)
+	r.hadDoubtfulTimeAlert = slices.ContainsFunc(h.own, func(a *collections.Alert) bool {
+		_, err := alerts.NextStatus(alerts.Status(a.Status()), alerts.Resolve)
 		return err == nil && isAboutDoubtfulTime(a)
 	})
 	groups := groupsPresent(r.observation.Reading)
@@ -266,9 +266,9 @@ func (r *retraction) loadComparedAlerts(h *alertHistory, others []Observation) e
 	}
 	for i, o := range others {
 		for _, alert := range raised[o.ID] {
-			changes := slices.ContainsFunc(vitals.ChangeWatched, func(p *vitals.Parameter) bool { return p.Group == alert.Type() })
-			if _, err := alerts.Next(alerts.Status(alert.Status()), alerts.Resolve); err == nil && changes && !alerts.IsSlowChange(alert.Parameter()) {
-				finding, _ := alerts.FindingOf(h.sequence[i].Findings, alert.Type())
+			changes := slices.ContainsFunc(vitals.ChangeParameters, func(p *vitals.Parameter) bool { return p.Group == alert.Type() })
+			if _, err := alerts.NextStatus(alerts.Status(alert.Status()), alerts.Resolve); err == nil && changes && !alerts.IsSlowChange(alert.Parameter()) {
+				finding, _ := alerts.FindingByType(h.sequence[i].Findings, alert.Type())
 				h.compared = append(h.compared, comparedAlert{alert, o, finding})
 			}
 		}
@@ -321,6 +321,6 @@ func (r *retraction) warnOfNextRun(enough int) error {
 		return err
 	}
 	warning := alertDraft(ObservationFromRecord(observations[0]), recurringFinding(flags.countWithin(at)), false)
-	warning.WithoutValue = true
+	warning.OmitsValue = true
 	return r.readings.raiseAndAnnounce(r.tx, warning, vitals.Reading{}, alerts.Thresholds{}, r.now)
 }

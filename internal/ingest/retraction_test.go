@@ -40,7 +40,7 @@ func TestRetract(t *testing.T) {
 	}
 	check(t, find(t, app, collections.Observations, o.ID), map[string]any{
 		"status": "entered_in_error", "entered_in_error_by": "nurse@vigil.test", "entered_in_error_reason": "wrong cuff",
-		"entered_in_error_at": collections.Instant(now.Add(time.Minute)),
+		"entered_in_error_at": collections.FormatInstant(now.Add(time.Minute)),
 	})
 	for _, alert := range wrong.Alerts {
 		check(t, find(t, app, collections.Alerts, alert.ID), map[string]any{
@@ -171,7 +171,7 @@ func TestLoadThroughput(t *testing.T) {
 	}
 	for i, age := range []time.Duration{time.Minute, 14 * time.Minute, 59 * time.Minute, 61 * time.Minute, now.Sub(midnight), now.Sub(midnight) + time.Second} {
 		o := storeReading(t, app, engine, gatewaySubmission(patient, at(bloodPressure(120, 80), now.AddDate(0, 0, -i))))
-		changed := dbx.Params{"created_at": collections.Instant(now.Add(-age))}
+		changed := dbx.Params{"created_at": collections.FormatInstant(now.Add(-age))}
 		if _, err := app.DB().Update(collections.Observations, changed, dbx.HashExp{"id": o.Observation.ID}).Execute(); err != nil {
 			t.Fatal(err)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// readScoredValues reads a patient's scored values since a time, in order. One of a doubtful time, or late from a device with an unproven
-// clock, is dated by receipt; of the latter those that a reading to come of their delivery replaces do not count. Source:
+// readScoredValues reads a patient's scored values since a time, in order. Values with a doubtful
+// time or an unproven clock are dated by receipt; coming readings replace the latter. Source:
 // docs/decisions/alerts.md, "Early warning score".
 func readScoredValues(
 	tx core.App, patientID string, rules alerts.EarlyWarningRules, since, now time.Time, coming []vitals.Reading,
@@ -40,7 +40,7 @@ func readScoredValues(
 	add := func(o Observation, v alerts.ScoredValue) {
 		for _, p := range alerts.EarlyWarningParameters {
 			if value := o.Reading.Value(p); value != nil && rules.IsScored(p) {
-				v.Of, v.Value, v.Typed, v.ObservationID = p, *value, o.Origin == vitals.OriginPatient, o.ID
+				v.Parameter, v.Value, v.Typed, v.ObservationID = p, *value, o.Origin == vitals.OriginPatient, o.ID
 				history = append(history, v)
 			}
 		}
@@ -80,8 +80,8 @@ type receivedReading struct {
 	received time.Time
 }
 
-// newestOfDeliveries returns readings of unproven clocks in order of receipt: of each kind, device and delivery only the one that is the newest by
-// the device's clock, as of the first receipt, so that measuring again within the minute moves no beginning of a run.
+// newestOfDeliveries returns the newest reading of each kind, device and delivery, by receipt. It
+// has the delivery's first receipt, so a repeat within a minute does not move the start of a run.
 func newestOfDeliveries(readings []Observation) (newest []receivedReading) {
 	slices.SortStableFunc(readings, func(a, b Observation) int { return a.Received().Compare(b.Received()) })
 	type source struct {

@@ -22,8 +22,8 @@ const (
 	sharedCuffMmHg, sharedCuffBPM = 30, 15
 )
 
-// isAnothers reports whether two readings of one cuff look like those of two people. A typed reading without a device is of no cuff.
-func isAnothers(a, b vitals.Reading) bool {
+// looksLikeOtherPerson reports whether two readings of one cuff look like two people's; no device, no cuff.
+func looksLikeOtherPerson(a, b vitals.Reading) bool {
 	isSameCuff := a.DeviceID != "" && a.DeviceID == b.DeviceID && a.Kind == vitals.BloodPressure && b.Kind == a.Kind
 	if !isSameCuff || a.MeasuredAt.Sub(b.MeasuredAt).Abs() > sharedCuffWithin {
 		return false
@@ -35,22 +35,22 @@ func isAnothers(a, b vitals.Reading) bool {
 	return differ(vitals.Systolic, sharedCuffMmHg) && differ(vitals.Pulse, sharedCuffBPM)
 }
 
-// apartFrom returns when the readings were measured that look like another person's than this one. A reading that a clinician confirmed is
-// the patient's.
-func (o Observation) apartFrom(others []Observation) (at []time.Time) {
+// otherPersonTimes returns the times of the readings that look like another person's; none for a reading
+// that a clinician confirmed.
+func (o Observation) otherPersonTimes(others []Observation) (at []time.Time) {
 	if o.Review == Confirmed {
 		return nil
 	}
 	for _, other := range others {
-		if other.ID != o.ID && isAnothers(o.Reading, other.Reading) {
+		if other.ID != o.ID && looksLikeOtherPerson(o.Reading, other.Reading) {
 			at = append(at, other.Reading.MeasuredAt)
 		}
 	}
 	return at
 }
 
-// loadSharedCuff reads the patient's blood pressures within an hour of one from a cuff, and whether a person was prompted about them. It queries
-// nothing if the latest one is older.
+// loadSharedCuff reads the blood pressures within an hour of o, and the alerts about two people on
+// one cuff. It queries nothing if the latest one is older.
 func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o Observation) error {
 	at := o.Reading.MeasuredAt
 	if o.Reading.Kind != vitals.BloodPressure || o.Reading.Value(vitals.Systolic) == nil {
@@ -69,7 +69,7 @@ func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o
 			s.Around, ids = append(s.Around, other), append(ids, other.ID)
 		}
 	}
-	if len(o.apartFrom(s.Around)) == 0 {
+	if len(o.otherPersonTimes(s.Around)) == 0 {
 		return nil
 	}
 	raised, err := collections.AlertsOfObservations(tx, ids...)
@@ -83,12 +83,12 @@ func loadSharedCuff(tx core.App, s *SurroundingReadings, latest triage.Latest, o
 	return err
 }
 
-// startsSharedCuffAlert returns the earlier reading that the one at an index is apart from. isFirst: the reading is the first of half an hour that is apart
-// from an earlier one. The readings are in order of measurement, so that their order of arrival does not matter.
+// startsSharedCuffAlert returns the earlier reading that looks like another person's. isFirst: no
+// reading in the half hour before has such an earlier one. list is in order of measurement.
 func startsSharedCuffAlert(list []Observation, index int) (earlier Observation, isFirst bool) {
 	apartFrom := func(of int) int {
 		for i := of - 1; i >= 0; i-- {
-			if list[i].Review != Confirmed && list[of].Review != Confirmed && isAnothers(list[of].Reading, list[i].Reading) {
+			if list[i].Review != Confirmed && list[of].Review != Confirmed && looksLikeOtherPerson(list[of].Reading, list[i].Reading) {
 				return i
 			}
 		}
@@ -106,10 +106,10 @@ func startsSharedCuffAlert(list []Observation, index int) (earlier Observation, 
 	return list[found], true
 }
 
-// sharedCuffQuestion returns the question that a reading raises, about itself or a later one. It replaces unanswered ones about later readings
-// that are no longer the first of half an hour.
+// sharedCuffQuestion drafts the alert that o raises, about itself or a later reading. replaced are
+// the active alerts about later readings that are no longer the first of their half hour.
 func (s SurroundingReadings) sharedCuffQuestion(o Observation, late bool) (draft alerts.Draft, replaced []*collections.Alert, asks bool) {
-	if len(o.apartFrom(s.Around)) == 0 {
+	if len(o.otherPersonTimes(s.Around)) == 0 {
 		return draft, nil, false // it changes nothing about the others
 	}
 	list := append(slices.Clip(s.Around), o)
@@ -157,8 +157,7 @@ func cuffText(r vitals.Reading) string {
 		vitals.FormatNumber(*r.Value(vitals.Pulse)), vitals.Pulse.Range.Unit)
 }
 
-// sharedCuffQuestions returns the open questions that have no reason left without a retracted reading: its own neighbors, apart from no
-// other.
+// sharedCuffQuestions returns the open alerts that only the retracted reading justified.
 func sharedCuffQuestions(tx core.App, retracted Observation) (ended []*collections.Alert, err error) {
 	if retracted.Reading.Kind != vitals.BloodPressure {
 		return nil, nil
@@ -180,7 +179,7 @@ func sharedCuffQuestions(tx core.App, retracted Observation) (ended []*collectio
 	}
 	for _, alert := range open {
 		i := slices.IndexFunc(others, func(o Observation) bool { return o.ID == alert.ObservationID() })
-		if i >= 0 && isAnothers(others[i].Reading, retracted.Reading) && len(others[i].apartFrom(others)) == 0 {
+		if i >= 0 && looksLikeOtherPerson(others[i].Reading, retracted.Reading) && len(others[i].otherPersonTimes(others)) == 0 {
 			ended = append(ended, alert)
 		}
 	}
@@ -200,7 +199,7 @@ func (rs *ReadingStore) confirmSharedCuff(tx core.App, o Observation, at time.Ti
 	if !at.IsZero() {
 		return o, fault.Field("measured_at", "The time of this reading is not in doubt. Leave it out, or mark the reading as entered in error and enter it again.")
 	}
-	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt = Confirmed, alerts.AuthorOf(by), now, now
+	o.Review, o.ConfirmedBy, o.ConfirmedAt, o.UpdatedAt = Confirmed, alerts.ActorName(by), now, now
 	if err := storeReview(tx, o, now); err != nil {
 		return o, err
 	}
@@ -213,7 +212,7 @@ func (rs *ReadingStore) confirmSharedCuff(tx core.App, o Observation, at time.Ti
 	}, now); err != nil {
 		return o, err
 	}
-	if err := (confirmedReading{observation: o, by: by}).resolveSuspectAlert(tx, b, now); err != nil {
+	if err := (readingToEvaluate{observation: o, by: by}).resolveSuspectAlert(tx, b, now); err != nil {
 		return o, err
 	}
 	if err := b.store(tx); err != nil {

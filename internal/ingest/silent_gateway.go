@@ -16,10 +16,10 @@ const (
 	longestSilence = 60 * 24 * time.Hour
 )
 
-// CountMissingReadings returns how many gateway readings the practice would have stored since its last one: the second lowest count, by the clock and
-// weekdays of the zone, in the four weeks before that reading. One week with an outage, a holiday or an import thus does not change the pattern, and a
-// practice has none for three weeks. Source: docs/decisions/gateway.md, "A silent gateway".
-func CountMissingReadings(app core.App, now time.Time, zone *time.Location) (int, error) {
+// EstimateMissingReadings estimates the gateway readings missing since the last one: the second lowest
+// count of the same hours in the four weeks before. One outage changes nothing; a new practice has
+// 0 for three weeks. Source: docs/decisions/gateway.md, "A silent gateway".
+func EstimateMissingReadings(app core.App, now time.Time, zone *time.Location) (int, error) {
 	last, err := collections.LastGatewayReading(app, now.Add(-longestSilence), now)
 	if err != nil || last.IsZero() {
 		return 0, err

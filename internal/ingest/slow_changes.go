@@ -20,8 +20,8 @@ import (
 func (rs *ReadingStore) watchSlowChanges(
 	tx core.App, b *writeBatch, o Observation, patient readingPatient, t alerts.Thresholds, outcome *Outcome, by audit.Actor, now time.Time,
 ) error {
-	for _, p := range vitals.ChangeWatched {
-		if o.addition != nil || o.Review == Suspect || o.Reading.Value(p) == nil {
+	for _, p := range vitals.ChangeParameters {
+		if o.mergedPart != nil || o.Review == Suspect || o.Reading.Value(p) == nil {
 			continue
 		}
 		ended, err := rs.endSlowChanges(tx, b, p, o, patient.row, t, by, now)
@@ -43,8 +43,8 @@ func (rs *ReadingStore) watchSlowChanges(
 	return nil
 }
 
-// raiseSlowChanges evaluates the patient's values of a parameter from a time on by the rules over weeks: the newest, or all that a reading changed
-// that arrived before later ones. An episode raises one alert of each parameter and level. Source: docs/decisions/alerts.md, "Weight over weeks".
+// raiseSlowChanges raises one alert per episode and level, for the newest value or all that an
+// out-of-order reading changed. Source: docs/decisions/alerts.md, "Weight over weeks".
 func (rs *ReadingStore) raiseSlowChanges(
 	tx core.App, b *writeBatch, p *vitals.Parameter, patientID string, from time.Time, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
 ) (raised []RaisedAlert, escalation string, err error) {
@@ -149,8 +149,8 @@ func (rs *ReadingStore) slowChangeDraft(
 	return draft, true, err
 }
 
-// endSlowChanges withdraws the active alerts that a reading undoes: they hold without it, and with it their day shows no such change. The first weights
-// of a day may be in between, or another person's. Other bounds, another zone or the time that passes undo nothing.
+// endSlowChanges retracts active alerts that hold without the reading and not with it, such as a
+// weight in between. Changed bounds, another zone and the passing of time retract none.
 func (rs *ReadingStore) endSlowChanges(
 	tx core.App, b *writeBatch, p *vitals.Parameter, o Observation, row patientRow, t alerts.Thresholds, by audit.Actor, now time.Time,
 ) (ended int, err error) {
@@ -209,7 +209,7 @@ func readSlowValues(
 			if err := rows.Scan(&at, &device, &value); err != nil || value == nil {
 				return err
 			}
-			v := alerts.BaselineValue{Of: p, Value: *value, MeasuredAt: collections.ParseInstant(at)}
+			v := alerts.BaselineValue{Parameter: p, Value: *value, MeasuredAt: collections.ParseInstant(at)}
 			values = append(values, v)
 			if v.MeasuredAt.After(newest) {
 				newest = v.MeasuredAt
@@ -229,7 +229,7 @@ func (r *retraction) recheckSlowChanges() error {
 	if there, err := triage.IsMonitored(r.tx, r.observation.PatientID); err != nil || !there {
 		return err
 	}
-	for _, p := range vitals.ChangeWatched {
+	for _, p := range vitals.ChangeParameters {
 		if r.observation.Reading.Value(p) == nil {
 			continue
 		}

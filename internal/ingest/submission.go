@@ -23,8 +23,8 @@ type Submission struct {
 	Origin vitals.Origin
 	// GatewayKey is the deduplication key of a gateway event; "" for other sources.
 	GatewayKey string
-	// Partial readings may lack values that the vendor sends separately, as an Addition to the reading with the GatewayKey.
-	Partial, Addition bool
+	// AwaitsParts readings may lack values that the vendor sends separately, as a part of the reading with the GatewayKey.
+	AwaitsParts, IsPart bool
 	// AllowDuplicates stores repeats too; for tests of the gateway.
 	AllowDuplicates bool
 	// ConfirmedBy is the user who confirmed values that no device should report; "" if not needed.
@@ -63,8 +63,8 @@ type Submission struct {
 // Arrival is how an event of a device arrived.
 type Arrival struct {
 	At time.Time // of the first receipt
-	// IsPlaced: it is stored later, by a person or a replay. IsUnnamed: it names no patient.
-	IsPlaced, IsUnnamed bool
+	// IsDeferred: it is stored later, by a person or a replay. IsUnnamed: it names no patient.
+	IsDeferred, IsUnnamed bool
 }
 
 // origin returns the origin of the reading.
@@ -101,7 +101,7 @@ type RaisedAlert struct {
 func gatewaySubmission(event gateway.Event, patientID string, by audit.Actor, receivedAt time.Time) Submission {
 	return Submission{
 		PatientID: patientID, Reading: *event.Reading, Source: vitals.SourceGateway, GatewayKey: event.Key(),
-		Partial: len(event.Additions) > 0, Addition: event.Addition != "", LeftOut: event.LeftOut, Device: devices.GatewayReportOf(event), By: by, ReceivedAt: receivedAt,
+		AwaitsParts: len(event.Parts) > 0, IsPart: event.Part != "", LeftOut: event.LeftOut, Device: devices.NewGatewayReport(event), By: by, ReceivedAt: receivedAt,
 	}
 }
 

@@ -26,16 +26,16 @@ type SurroundingReadings struct {
 
 // valuesToEvaluate returns the part that was just merged, or the whole reading.
 func (o Observation) valuesToEvaluate() vitals.Reading {
-	if o.addition != nil {
-		return *o.addition
+	if o.mergedPart != nil {
+		return *o.mergedPart
 	}
 	return o.Reading
 }
 
 // evaluated combines an observation with its findings and the readings around it.
-func evaluated(o Observation, findings []alerts.Finding, around []Observation) alerts.Evaluated {
-	r := alerts.Evaluated{
-		MeasuredAt: o.Reading.MeasuredAt, DeviceID: o.Reading.DeviceID, Origin: o.Origin, Findings: findings, Apart: o.apartFrom(around),
+func evaluated(o Observation, findings []alerts.Finding, around []Observation) alerts.EvaluatedReading {
+	r := alerts.EvaluatedReading{
+		MeasuredAt: o.Reading.MeasuredAt, DeviceID: o.Reading.DeviceID, Origin: o.Origin, Findings: findings, OtherPersonTimes: o.otherPersonTimes(around),
 	}
 	for _, group := range groupsPresent(o.Reading) {
 		r.Measured = append(r.Measured, group[0].Group)
@@ -130,8 +130,8 @@ func (rs *ReadingStore) loadSurrounding(tx core.App, s *AssessInput, o Observati
 	return err
 }
 
-// measuredSince returns the patient's observations that measure the groups, in order of measurement, without one. Those of the time itself
-// are behind the first alert, and needed to attribute the later ones.
+// measuredSince returns the patient's observations of the groups from since on, except one. Those
+// at since itself raised the first alert.
 func measuredSince(tx core.App, patientID string, groups [][]*vitals.Parameter, since time.Time, except string) (list []Observation, err error) {
 	records, err := collections.ObservationsAfter(tx, patientID, kindsOf(groups), since.Add(-time.Microsecond))
 	for _, record := range records {
@@ -144,23 +144,23 @@ func measuredSince(tx core.App, patientID string, groups [][]*vitals.Parameter, 
 
 // sequence returns the surrounding readings and this one in order of measurement, with their findings by the current bounds; nil for the
 // newest.
-func (ai AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.Evaluated {
+func (ai AssessInput) sequence(o Observation, r vitals.Reading, findings []alerts.Finding) []alerts.EvaluatedReading {
 	if !ai.Surrounding.OutOfOrder {
 		return nil
 	}
 	baseline := slices.Concat(ai.Snapshot.Baseline, baselineValues(r), baselineValues(readingsOf(ai.Surrounding.Others)...))
 	all := append(slices.Clip(ai.Surrounding.Others), o)
 	sequence := append(evaluateAll(ai.Surrounding.Others, all, ai.Snapshot.Thresholds, baseline), evaluated(o, findings, ai.Surrounding.Others))
-	slices.SortStableFunc(sequence, func(a, b alerts.Evaluated) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
+	slices.SortStableFunc(sequence, func(a, b alerts.EvaluatedReading) int { return a.MeasuredAt.Compare(b.MeasuredAt) })
 	return sequence
 }
 
 // evaluateAll evaluates readings in order of measurement, among all that may be another person's.
-func evaluateAll(list, all []Observation, t alerts.Thresholds, baseline []alerts.BaselineValue) []alerts.Evaluated {
-	evaluations := make([]alerts.Evaluated, 0, len(list)+1)
+func evaluateAll(list, all []Observation, t alerts.Thresholds, baseline []alerts.BaselineValue) []alerts.EvaluatedReading {
+	evaluations := make([]alerts.EvaluatedReading, 0, len(list)+1)
 	deciding := alerts.NewExtremes(baseline)
 	for _, o := range list {
-		evaluations = append(evaluations, evaluated(o, alerts.Evaluate(o.Reading, t, deciding.Of(o.Reading, t)), all))
+		evaluations = append(evaluations, evaluated(o, alerts.Evaluate(o.Reading, t, deciding.DecidingValues(o.Reading, t)), all))
 	}
 	return evaluations
 }
@@ -175,9 +175,9 @@ func readingsOf(list []Observation) (readings []vitals.Reading) {
 // baselineValues returns the values that are watched for changes.
 func baselineValues(readings ...vitals.Reading) (list []alerts.BaselineValue) {
 	for _, r := range readings {
-		for _, p := range vitals.ChangeWatched {
+		for _, p := range vitals.ChangeParameters {
 			if value := r.Value(p); value != nil {
-				list = append(list, alerts.BaselineValue{Of: p, Value: *value, MeasuredAt: r.MeasuredAt})
+				list = append(list, alerts.BaselineValue{Parameter: p, Value: *value, MeasuredAt: r.MeasuredAt})
 			}
 		}
 	}

@@ -43,17 +43,17 @@ func (s suspicion) reason() string {
 func (rs *ReadingStore) assessSuspicion(o Observation, p triage.PatientSnapshot) (d suspicion) {
 	parameter := o.Reading.Kind.Definition().SuspectParameter
 	value := o.Reading.Value(parameter)
-	if value == nil || o.addition != nil || o.suspicionDecided || o.Review != Accepted {
+	if value == nil || o.mergedPart != nil || o.suspicionDecided || o.Review != Accepted {
 		return d
 	}
-	d.Of, d.Value = parameter, *value
+	d.Parameter, d.Value = parameter, *value
 	d.compare(usualValues(p.Baseline, d.SuspectValue, o.Reading.MeasuredAt), o.Origin, rs.rules)
 	holds := !d.isFar || d.isAccepted // alone, or corroborated by an origin as reliable
 	if !holds && d.Unit != nil {
 		return d // the next reading from a device set to the wrong unit is similar and corroborates nothing
 	}
 	for _, other := range p.Suspects {
-		if other.Reason != ReasonFarFromUsual || other.Of != parameter || other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() > parameter.Suspect.Within ||
+		if other.Reason != ReasonFarFromUsual || other.Parameter != parameter || other.MeasuredAt.Sub(o.Reading.MeasuredAt).Abs() > parameter.Suspect.Within ||
 			!parameter.Suspect.IsClose(other.Value, d.Value) {
 			continue
 		}
@@ -75,35 +75,35 @@ func (rs *ReadingStore) IsSuspect(r vitals.Reading, origin vitals.Origin, p tria
 
 // usualValues returns the last values before a time that count, latest first.
 func usualValues(baseline []alerts.BaselineValue, d alerts.SuspectValue, at time.Time) (usual []alerts.BaselineValue) {
-	since := at.AddDate(0, 0, -d.Of.Suspect.Days)
+	since := at.AddDate(0, 0, -d.Parameter.Suspect.Days)
 	for _, w := range baseline {
-		if w.Of == d.Of && w.MeasuredAt.Before(at) && !w.MeasuredAt.Before(since) {
+		if w.Parameter == d.Parameter && w.MeasuredAt.Before(at) && !w.MeasuredAt.Before(since) {
 			usual = append(usual, w)
 		}
 	}
 	slices.SortStableFunc(usual, func(a, b alerts.BaselineValue) int { return b.MeasuredAt.Compare(a.MeasuredAt) })
-	return usual[:min(len(usual), d.Of.Suspect.Among)]
+	return usual[:min(len(usual), d.Parameter.Suspect.Among)]
 }
 
 // compare compares the value with the usual ones. A value close to a confirmed one is accepted, if its origin is at least as reliable.
 func (s *suspicion) compare(usual []alerts.BaselineValue, origin vitals.Origin, rules Rules) {
-	if len(usual) < s.Of.Suspect.AtLeast {
+	if len(usual) < s.Parameter.Suspect.AtLeast {
 		return
 	}
 	values := make([]float64, len(usual))
 	for i, w := range usual {
 		values[i] = w.Value
-		s.isAccepted = s.isAccepted || w.Confirmed && w.Origin.CanResolve(origin) && s.Of.Suspect.IsClose(w.Value, s.Value)
+		s.isAccepted = s.isAccepted || w.Confirmed && w.Origin.CanResolve(origin) && s.Parameter.Suspect.IsClose(w.Value, s.Value)
 	}
 	s.Usual, s.Count = vitals.Median(values), len(values)
 	if s.isFar = rules.Suspect.IsExceeded(s.Value, s.Usual); !s.isFar {
 		return
 	}
-	s.Bound = s.Usual + rules.Suspect.Of(s.Usual)
+	s.Bound = s.Usual + rules.Suspect.Allowed(s.Usual)
 	if s.Value < s.Usual {
-		s.Bound = s.Usual - rules.Suspect.Of(s.Usual)
+		s.Bound = s.Usual - rules.Suspect.Allowed(s.Usual)
 	}
-	s.Unit, s.InUnit = s.Of.MistakenUnit(s.Value, s.Usual, rules.Suspect)
+	s.Unit, s.InUnit = s.Parameter.MistakenUnit(s.Value, s.Usual, rules.Suspect)
 }
 
 // resolveSuspicion stores a suspect reading, or confirms the suspect ones that the reading corroborates and evaluates all of them in order
@@ -132,7 +132,7 @@ func (rs *ReadingStore) resolveSuspicion(
 			return Outcome{}, true, err
 		}
 	}
-	readings := []confirmedReading{{observation: o, patient: patient, by: by}}
+	readings := []readingToEvaluate{{observation: o, patient: patient, by: by}}
 	for _, id := range d.corroborates {
 		suspectReading, err := FindObservation(tx, id)
 		if err != nil {
@@ -173,7 +173,7 @@ func (rs *ReadingStore) applySuspect(
 	if len(effects.Alerts) > 0 {
 		effects.PatientLabel = patient.row.label(o.PatientID)
 	}
-	outcome, err := apply(tx, b, effects, by, now)
+	outcome, err := applyEffects(tx, b, effects, by, now)
 	if err == nil {
 		patient.update(effects, outcome, now)
 	}

@@ -52,14 +52,14 @@ func (rs *ReadingStore) ConfirmSuspect(app core.App, id string, c Confirmation, 
 		if err := rs.dateConfirmed(tx, b, &o, patient, c.MeasuredAt, now); err != nil {
 			return err
 		}
-		accepted, err := rs.markConfirmed(tx, o, alerts.AuthorOf(by), readingPatient{cachedPatient: patient}, by, now)
+		accepted, err := rs.markConfirmed(tx, o, alerts.ActorName(by), readingPatient{cachedPatient: patient}, by, now)
 		if err != nil {
 			return err
 		}
-		if _, err := rs.evaluateConfirmed(tx, b, []confirmedReading{accepted}, o.ID, now); err != nil {
+		if _, err := rs.evaluateConfirmed(tx, b, []readingToEvaluate{accepted}, o.ID, now); err != nil {
 			return err
 		}
-		if err := endClockQuestion(tx, b, o, by, now); err != nil {
+		if err := resolveDoubtfulTimeAlerts(tx, b, o, by, now); err != nil {
 			return err
 		}
 		if err := b.store(tx); err != nil {
@@ -71,21 +71,21 @@ func (rs *ReadingStore) ConfirmSuspect(app core.App, id string, c Confirmation, 
 	return o, err
 }
 
-// confirmedReading is a reading to evaluate, with the actor who confirmed it.
-type confirmedReading struct {
+// readingToEvaluate is a reading to evaluate, with the actor who confirmed it.
+type readingToEvaluate struct {
 	observation Observation
 	patient     readingPatient
 	by          audit.Actor
 }
 
 // markConfirmed stores that a suspect reading is confirmed.
-func (rs *ReadingStore) markConfirmed(tx core.App, o Observation, name string, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
+func (rs *ReadingStore) markConfirmed(tx core.App, o Observation, name string, patient readingPatient, by audit.Actor, now time.Time) (readingToEvaluate, error) {
 	o.Review, o.ConfirmedBy = Confirmed, name
 	return rs.markReviewed(tx, o, patient, by, now)
 }
 
 // markReviewed stores that a suspect reading counts from now on.
-func (rs *ReadingStore) markReviewed(tx core.App, o Observation, patient readingPatient, by audit.Actor, now time.Time) (confirmedReading, error) {
+func (rs *ReadingStore) markReviewed(tx core.App, o Observation, patient readingPatient, by audit.Actor, now time.Time) (readingToEvaluate, error) {
 	o.UpdatedAt, o.newlyConfirmed = now, true
 	o.isQueued = o.FHIRStatus != ""
 	if o.Review == Confirmed {
@@ -97,29 +97,29 @@ func (rs *ReadingStore) markReviewed(tx core.App, o Observation, patient reading
 		rs.prepareFHIR(&o, now)
 	}
 	if err := storeReview(tx, o, now); err != nil {
-		return confirmedReading{}, err
+		return readingToEvaluate{}, err
 	}
 	patient.deviceAssigned = false
 	if o.Reading.DeviceID != "" {
 		held, err := collections.DeviceHolder(tx, o.Reading.DeviceID, o.Reading.MeasuredAt)
 		if err != nil {
-			return confirmedReading{}, err
+			return readingToEvaluate{}, err
 		}
 		patient.deviceAssigned = held == o.PatientID
 	}
-	return confirmedReading{o, patient, by}, nil
+	return readingToEvaluate{o, patient, by}, nil
 }
 
 // evaluateConfirmed resolves the questions about readings and evaluates them in order of measurement, then raises questions about the rest
 // of their runs. It returns the outcome of one of them.
-func (rs *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings []confirmedReading, of string, now time.Time) (outcome Outcome, err error) {
+func (rs *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings []readingToEvaluate, of string, now time.Time) (outcome Outcome, err error) {
 	for _, r := range readings {
 		if err := r.resolveSuspectAlert(tx, b, now); err != nil {
 			return outcome, err
 		}
 		r.patient.snapshot = nil // its alerts and its baseline have changed
 	}
-	slices.SortStableFunc(readings, func(a, b confirmedReading) int {
+	slices.SortStableFunc(readings, func(a, b readingToEvaluate) int {
 		return a.observation.Reading.MeasuredAt.Compare(b.observation.Reading.MeasuredAt)
 	})
 	for _, r := range readings {
@@ -138,7 +138,7 @@ func (rs *ReadingStore) evaluateConfirmed(tx core.App, b *writeBatch, readings [
 }
 
 // resolveSuspectAlert resolves the question about a reading in the name of the actor who confirmed it.
-func (r confirmedReading) resolveSuspectAlert(tx core.App, b *writeBatch, now time.Time) error {
+func (r readingToEvaluate) resolveSuspectAlert(tx core.App, b *writeBatch, now time.Time) error {
 	status, event, name := alerts.StatusResolved, audit.AlertResolve, cmp.Or(r.observation.ConfirmedBy, alerts.System)
 	if name == alerts.System {
 		status, event = alerts.StatusAutoResolved, audit.AlertAutoResolve

@@ -13,9 +13,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/triage"
 )
 
-// promptRestOfRun raises the question about the rest of a run of suspect readings after one of them is decided, since the resolved question
-// was for the whole run. A reading that counts splits the run in two, which may each need a question. It reports whether it raised one; the
-// caller ranks the patient again. Source: docs/decisions/observations.md, "Suspect reading".
+// promptRestOfRun raises the alert about the rest of a suspect run after one reading is decided. An
+// accepted reading splits the run in two, and each part may need one. prompted: one was raised; the
+// caller rescores the patient. Source: docs/decisions/observations.md, "Suspect reading".
 func (rs *ReadingStore) promptRestOfRun(tx core.App, b *writeBatch, decided Observation, patient patientRow, by audit.Actor, now time.Time) (prompted bool, err error) {
 	if decided.Reading.Kind.Definition().SuspectParameter == nil || !patient.Active || patient.DeletedAt != "" {
 		return false, nil
@@ -40,9 +40,9 @@ func (rs *ReadingStore) promptRestOfRun(tx core.App, b *writeBatch, decided Obse
 	return prompted, nil
 }
 
-// reconcileSuspectAlerts gives each run of suspect readings around one that arrived before later ones the question of its first reading. It replaces an
-// unanswered one about another reading or limit without a notification, and raises none again that a person answered.
-func (rs *ReadingStore) reconcileSuspectAlerts(tx core.App, b *writeBatch, r confirmedReading, p triage.PatientSnapshot, now time.Time) error {
+// reconcileSuspectAlerts gives each suspect run near an out-of-order reading one alert, about its
+// first reading. It replaces active ones without notifying, and repeats none that a person handled.
+func (rs *ReadingStore) reconcileSuspectAlerts(tx core.App, b *writeBatch, r readingToEvaluate, p triage.PatientSnapshot, now time.Time) error {
 	if isBefore, err := rs.hasLaterReviewed(tx, r.observation, p, now); err != nil || !isBefore {
 		return err
 	}
@@ -59,7 +59,7 @@ func (rs *ReadingStore) reconcileSuspectAlerts(tx core.App, b *writeBatch, r con
 		if isEnd := o.Review != Suspect || i == len(stored)-1; !isEnd || len(run) == 0 {
 			continue
 		}
-		changed, err := rs.settleQuestion(tx, b, run, r, now)
+		changed, err := rs.reconcileRunAlert(tx, b, run, r, now)
 		if err != nil {
 			return err
 		}
@@ -73,8 +73,8 @@ func (rs *ReadingStore) reconcileSuspectAlerts(tx core.App, b *writeBatch, r con
 	return err
 }
 
-// settleQuestion gives a run, by its observations in order, the question of its first reading.
-func (rs *ReadingStore) settleQuestion(tx core.App, b *writeBatch, run []string, r confirmedReading, now time.Time) (changed bool, err error) {
+// reconcileRunAlert makes the alert of a run the one about its first reading. run lists ids in order.
+func (rs *ReadingStore) reconcileRunAlert(tx core.App, b *writeBatch, run []string, r readingToEvaluate, now time.Time) (changed bool, err error) {
 	raised, err := collections.AlertsOfObservations(tx, run...)
 	if err != nil {
 		return false, err
@@ -95,7 +95,7 @@ func (rs *ReadingStore) settleQuestion(tx core.App, b *writeBatch, run []string,
 	}
 	isRight := func(a *collections.Alert) bool {
 		limit := a.Threshold()
-		return a.ObservationID() == o.ID && (limit == nil) == question.WithoutValue && (limit == nil || *limit == question.Finding.Threshold)
+		return a.ObservationID() == o.ID && (limit == nil) == question.OmitsValue && (limit == nil || *limit == question.Finding.Threshold)
 	}
 	replaced := slices.DeleteFunc(slices.Clone(open), isRight)
 	if !slices.ContainsFunc(open, isRight) {
@@ -111,7 +111,7 @@ func (rs *ReadingStore) settleQuestion(tx core.App, b *writeBatch, run []string,
 	return changed || len(replaced) > 0, endReplaced(tx, b, replaced, r.by, now)
 }
 
-// suspectQuestion returns the question about a stored suspect reading, compared with the current usual values; nil for none.
+// suspectQuestion drafts the alert about a stored suspect reading by its usual values now, or nil.
 func (rs *ReadingStore) suspectQuestion(tx core.App, id string, now time.Time) (o Observation, question *alerts.Draft, err error) {
 	if o, err = FindObservation(tx, id); err != nil {
 		return o, nil, err
@@ -123,11 +123,11 @@ func (rs *ReadingStore) suspectQuestion(tx core.App, id string, now time.Time) (
 	candidate := o
 	candidate.Review = Accepted // a reading that is suspect already is not assessed again
 	d := rs.assessSuspicion(candidate, snapshot)
-	if d.Of == nil {
+	if d.Parameter == nil {
 		return o, nil, nil
 	}
 	draft := alertDraft(o, d.Finding(o.Reading.MeasuredAt, rs.rules.isLate(o.Reading.MeasuredAt, now)), false)
-	draft.WithoutValue = !d.isFar // there is no bound to show
+	draft.OmitsValue = !d.isFar // there is no bound to show
 	return o, &draft, nil
 }
 
@@ -144,7 +144,7 @@ func (rs *ReadingStore) raiseSuspectAlert(tx core.App, b *writeBatch, id string,
 }
 
 // promptRestOfRuns raises questions about the rest of the runs of confirmed readings. All of them must be stored as confirmed.
-func (rs *ReadingStore) promptRestOfRuns(tx core.App, b *writeBatch, readings []confirmedReading, now time.Time) error {
+func (rs *ReadingStore) promptRestOfRuns(tx core.App, b *writeBatch, readings []readingToEvaluate, now time.Time) error {
 	for _, r := range readings {
 		prompted, err := rs.promptRestOfRun(tx, b, r.observation, r.patient.row, r.by, now)
 		if err != nil {

@@ -24,7 +24,7 @@ import (
 // suspectRules are the rules of a practice with suspect checks.
 var suspectRules = func() ingest.Rules {
 	wary := rules
-	wary.Suspect = vitals.Distance{Percent: 10, Amount: 10}
+	wary.Suspect = vitals.Tolerance{Percent: 10, Amount: 10}
 	return wary
 }()
 
@@ -103,7 +103,7 @@ func wantConsistent(t *testing.T, app core.App, patient string) {
 		t.Fatal(err)
 	}
 	want := texts(t, app, `SELECT measured_at FROM observations WHERE status = 'final' AND patient = '`+patient+`' ORDER BY measured_at DESC LIMIT 1`)
-	if got := collections.Instant(snapshot.Latest.MeasuredAt()); got != strings.Join(want, "") {
+	if got := collections.FormatInstant(snapshot.Latest.MeasuredAt()); got != strings.Join(want, "") {
 		t.Fatalf("the latest weight is of %q, want %q", got, want)
 	}
 }
@@ -158,7 +158,7 @@ func TestCreateFromRecordSuspect(t *testing.T) {
 		t.Fatal(err)
 	}
 	record := core.NewRecord(collection)
-	record.Load(map[string]any{"patient": patient, "observation_type": "weight", "weight_kg": 62, "measured_at": collections.Instant(now)})
+	record.Load(map[string]any{"patient": patient, "observation_type": "weight", "weight_kg": 62, "measured_at": collections.FormatInstant(now)})
 	if err := app.Save(record); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestSuspectReadingEndsDeviceSilence(t *testing.T) {
 	for i, kind := range []string{"no_reading_24h", "missed_reading"} {
 		if _, err := app.DB().Insert(collections.Alerts, dbx.Params{
 			"id": fmt.Sprintf("%015d", 900+i), "patient": patient, "type": kind, "level": "no_data", "status": "active", "device_id": "W-1",
-			"measured_at": collections.Instant(now.AddDate(0, 0, -1)), "created_at": collections.Instant(now.AddDate(0, 0, -1)),
+			"measured_at": collections.FormatInstant(now.AddDate(0, 0, -1)), "created_at": collections.FormatInstant(now.AddDate(0, 0, -1)),
 		}).Execute(); err != nil {
 			t.Fatal(err)
 		}

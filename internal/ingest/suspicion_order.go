@@ -14,11 +14,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// Values that may be another person's are judged by the values before them, so one that arrives out of order may change which later ones are
-// suspect. Source: docs/decisions/observations.md, "Suspect reading".
+// A suspect value is assessed against earlier values, so one out of order can change which later
+// ones are suspect. Source: docs/decisions/observations.md, "Suspect reading".
 
-// judgeInOrder returns the readings of a kind with the review that each would have if all had arrived in order of measurement. Those before from, a
-// person's decisions and readings of a doubtful time keep theirs. It is pure.
+// judgeInOrder returns the readings with the review that each would have in order of measurement.
+// Those before from, decided by a person, or with a doubtful time keep their review. It is pure.
 func (rs *ReadingStore) judgeInOrder(list []Observation, from time.Time) []Observation {
 	judged := slices.Clone(list)
 	for i := range judged {
@@ -54,7 +54,7 @@ func reviewedValues(list []Observation) (p triage.PatientSnapshot) {
 				v.Origin = vitals.OriginStaff
 			}
 			if o.Review == Suspect {
-				p.Suspects = append(p.Suspects, triage.SuspectValue{BaselineValue: v, ID: o.ID, Reason: o.SuspectReason})
+				p.Suspects = append(p.Suspects, triage.StoredSuspect{BaselineValue: v, ID: o.ID, Reason: o.SuspectReason})
 			} else {
 				p.Baseline = append(p.Baseline, v)
 			}
@@ -66,20 +66,20 @@ func reviewedValues(list []Observation) (p triage.PatientSnapshot) {
 // hasLaterReviewed reports whether the review of a stored later reading may depend on a new one. It queries only for a late one.
 func (rs *ReadingStore) hasLaterReviewed(tx core.App, o Observation, p triage.PatientSnapshot, now time.Time) (bool, error) {
 	parameter, at := o.Reading.Kind.Definition().SuspectParameter, o.Reading.MeasuredAt
-	if parameter == nil || o.addition != nil || o.Reading.Value(parameter) == nil {
+	if parameter == nil || o.mergedPart != nil || o.Reading.Value(parameter) == nil {
 		return false, nil
 	}
 	if newest, newestAt := p.Latest.Value(parameter); newest != nil && newestAt.After(at) {
 		return rs.mayBeFar(tx, o)
 	}
 	if now.Sub(at) <= parameter.Suspect.Within {
-		return slices.ContainsFunc(p.Suspects, func(d triage.SuspectValue) bool { return d.Of == parameter && d.MeasuredAt.After(at) }), nil
+		return slices.ContainsFunc(p.Suspects, func(d triage.StoredSuspect) bool { return d.Parameter == parameter && d.MeasuredAt.After(at) }), nil
 	}
 	return collections.IsNextSuspect(tx, o.PatientID, string(o.Reading.Kind), o.ID, at)
 }
 
-// mayBeFar reports whether any of the values around a stored reading that are compared with one another may be suspect. It is cheap, because a backfill
-// of years needs it for each reading.
+// mayBeFar reports whether any value near a stored reading may be suspect. It is one cheap query,
+// because a backfill of years needs it for each reading.
 func (rs *ReadingStore) mayBeFar(tx core.App, o Observation) (bool, error) {
 	parameter := o.Reading.Kind.Definition().SuspectParameter
 	from, until := suspicionWindow(parameter.Suspect, o.Reading.MeasuredAt)
@@ -87,13 +87,13 @@ func (rs *ReadingStore) mayBeFar(tx core.App, o Observation) (bool, error) {
 	return span.IsReviewed || rs.rules.Suspect.IsExceeded(span.High, span.Low), err // the tolerance grows with the usual value
 }
 
-// suspicionWindow returns the times of the values that a value at a time may make suspect, and of those that these are compared with.
+// suspicionWindow spans the values that a value can make suspect, and those they are compared with.
 func suspicionWindow(rule *vitals.SuspectRule, at time.Time) (from, until time.Time) {
 	return at.Add(-rule.Within).AddDate(0, 0, -rule.Days), at.AddDate(0, 0, rule.Days).Add(rule.Within)
 }
 
-// reviewsAround returns a reading's later ones with those that decide about them: as they are, and as they would be in order with and without it.
-// A changed review changes others in turn, so it reads on until none changes.
+// reviewsAround returns the later readings and their references: as stored, and as assessed in
+// order with and without o. It reads on until no review changes, because each can change others.
 func (rs *ReadingStore) reviewsAround(tx core.App, o Observation) (stored, with, without []Observation, err error) {
 	rule, at := o.Reading.Kind.Definition().SuspectParameter.Suspect, o.Reading.MeasuredAt
 	from := at.Add(-rule.Within)
@@ -184,7 +184,7 @@ func (rs *ReadingStore) applyReviews(
 		}
 	}
 	patient.snapshot = nil
-	var readings []confirmedReading
+	var readings []readingToEvaluate
 	for _, other := range accepted {
 		r, err := rs.markReviewed(tx, other, patient, systemActor(by), now)
 		if err != nil {
@@ -200,7 +200,7 @@ func (rs *ReadingStore) applyReviews(
 		return outcome, true, err
 	}
 	if o.Review != Suspect {
-		readings = append(readings, confirmedReading{observation: o, patient: patient, by: by})
+		readings = append(readings, readingToEvaluate{observation: o, patient: patient, by: by})
 	}
 	if len(readings) > 0 {
 		evaluated, err := rs.evaluateConfirmed(tx, b, readings, o.ID, now)
@@ -211,11 +211,11 @@ func (rs *ReadingStore) applyReviews(
 			outcome = evaluated
 		}
 	}
-	return outcome, true, rs.reconcileSuspectAlerts(tx, b, confirmedReading{o, patient, by}, snapshot, now)
+	return outcome, true, rs.reconcileSuspectAlerts(tx, b, readingToEvaluate{o, patient, by}, snapshot, now)
 }
 
-// suspend stores that a reading that counted is suspect, and reverses its effects like those of a retracted one. What a person answered and the
-// escalation stay: a person was called, and ends it.
+// suspend marks a counted reading as suspect and reverses its effects like a retraction. Alerts
+// that a person handled and the escalation stay: a clinician was notified and closes it.
 func (rs *ReadingStore) suspend(tx core.App, b *writeBatch, o Observation, by audit.Actor, now time.Time) error {
 	if err := b.queue.Store(tx); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (rs *ReadingStore) suspend(tx core.App, b *writeBatch, o Observation, by au
 	return nil
 }
 
-// markSuspect stores the review of a suspended reading. A delivery that was not attempted is removed; the copy that the EMR has becomes preliminary.
+// markSuspect stores the review, removes an unattempted delivery and makes an EMR copy preliminary.
 func (r *retraction) markSuspect() error {
 	o := r.observation
 	o.ConfirmedAt, o.FHIRVersion = time.Time{}, o.FHIRVersion+1

@@ -49,7 +49,7 @@ func recordLatencies(tx core.App, outcomes ...Outcome) error {
 		if outcome.Duplicate || outcome.Conflict || o.ID == "" {
 			continue
 		}
-		k := key{collections.Instant(o.CreatedAt.UTC().Truncate(LatencyBucket)), roundLatency(o.ProcessingMS)}
+		k := key{collections.FormatInstant(o.CreatedAt.UTC().Truncate(LatencyBucket)), roundLatency(o.ProcessingMS)}
 		if sums[k] == nil {
 			sums[k] = &collections.ProcessingTime{Bucket: k.bucket, MS: k.ms}
 		}

@@ -47,10 +47,10 @@ func holdTyped(tx core.App, entry EventEntry, patientID string, by audit.Actor, 
 // another one. A confirmed typed value corrects nothing.
 func closeCorrected(tx core.App, b *writeBatch, o Observation, s Submission, now time.Time) error {
 	isTyped := s.origin() == vitals.OriginPatient || s.origin() == vitals.OriginStaff
-	if !isTyped || s.ConfirmedBy != "" || s.Addition {
+	if !isTyped || s.ConfirmedBy != "" || s.IsPart {
 		return nil
 	}
-	ids, err := collections.HeldTypedEvents(tx, collections.TypedEvents{
+	ids, err := collections.QuarantinedTypedEvents(tx, collections.TypedEvents{
 		Patient: o.PatientID, Kind: string(o.Reading.Kind), Source: string(vitals.SourcePortal), After: now.Add(-correctWithin),
 	}, maxTypedPerRound)
 	if err != nil {
@@ -78,7 +78,7 @@ func closeCorrected(tx core.App, b *writeBatch, o Observation, s Submission, now
 // AlertUncorrected ends the wait of typed implausible values without a correction, each in a transaction of its own: it raises a warning in
 // the list, which is pushed to no one. The time of receipt is stored, so a restart changes nothing. A failure does not stop the others.
 func (e *Pipeline) AlertUncorrected(ctx context.Context, app core.App, now time.Time) (alerted int, err error) {
-	due, err := collections.HeldTypedEvents(app, collections.TypedEvents{
+	due, err := collections.QuarantinedTypedEvents(app, collections.TypedEvents{
 		Source: string(vitals.SourcePortal), After: now.Add(-maxUncorrectedAge), Until: now.Add(-correctWithin),
 	}, maxTypedPerRound)
 	if err != nil {
@@ -111,7 +111,7 @@ func (e *Pipeline) alertUncorrected(tx core.App, id string, now time.Time) error
 
 // warnOfTyped raises the warning about values that a patient typed, and announces it to no one.
 func (e *Pipeline) warnOfTyped(tx core.App, stored *collections.GatewayEvent, event gateway.Event, patientID string, now time.Time) error {
-	c, err := e.newDoubtfulReading(tx, stored, event, patientID, now)
+	c, err := e.newQuarantinedReading(tx, stored, event, patientID, now)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type Writer struct {
 	clock         func() time.Time
 	stored        func([]Outcome)
 	log           *slog.Logger
-	group         *async.Group[Submission, Outcome]
+	group         *async.GroupCommit[Submission, Outcome]
 	cache         *patientCache
 	statements    collections.StatementCache
 	commitStarted atomic.Int64 // start of the current commit in Unix nanoseconds; idle or notRunning
@@ -42,7 +42,7 @@ type groupItem = async.GroupItem[Submission, Outcome]
 // NewWriter returns a writer. stored is called after each commit with the newly stored readings, and must not block.
 func NewWriter(engine *ReadingStore, clock func() time.Time, log *slog.Logger, stored func([]Outcome)) *Writer {
 	w := &Writer{readings: engine, clock: clock, stored: stored, log: log, cache: newPatientCache()}
-	w.group = async.NewGroup(async.GroupOptions[Submission, Outcome]{
+	w.group = async.NewGroupCommit(async.GroupOptions[Submission, Outcome]{
 		Store: w.store, RewordError: w.fail, OnDone: w.finish, MaxBatch: maxGroupSize, Log: log,
 		WorkItem: func(work func(tx core.App) error) Submission { return Submission{joinTx: work} },
 	})

@@ -6,23 +6,24 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// The answers to what patients text. They ignore consent, stops, hours and limits, because the patient has just written: the carriers require
-// those to STOP and HELP, and an emergency does not wait. Source: CTIA, Messaging Principles and Best Practices (2023), 5.1.3;
+// The answers to what patients text. They ignore consent, stops, hours and limits, because the
+// patient has just written: the carriers require the answers to STOP and HELP, and an emergency
+// cannot wait. Source: CTIA, Messaging Principles and Best Practices (2023), 5.1.3;
 // docs/decisions/messages.md, "Replies".
 const (
-	AnswerStop      Template = "answer_stop"
-	AnswerStart     Template = "answer_start"
-	AnswerHelp      Template = "answer_help"
-	AnswerEmergency Template = "answer_emergency"
-	AnswerSelfHarm  Template = "answer_self_harm"
-	AnswerAgain     Template = "answer_again"
+	AnswerStop       Template = "answer_stop"
+	AnswerStart      Template = "answer_start"
+	AnswerHelp       Template = "answer_help"
+	AnswerEmergency  Template = "answer_emergency"
+	AnswerSelfHarm   Template = "answer_self_harm"
+	AnswerCheckValue Template = "answer_again"
 )
 
 // confirmationWithin is how soon after a stop its confirmation may be sent. Source: 47 CFR 64.1200(a)(12).
 const confirmationWithin = 5 * time.Minute
 
-// refusal returns why an answer is not sent, and the phone that texted.
-func (t Template) refusal(m *collections.Message, now time.Time) (reason string, to Recipient) {
+// suppressionReason returns why an answer is not sent, or "" and the recipient: the phone that texted.
+func (t Template) suppressionReason(m *collections.Message, now time.Time) (reason string, to Recipient) {
 	if collections.Readable(m.ProxyRecord()) != nil {
 		return ReasonUnreadable, to
 	}
@@ -43,7 +44,7 @@ func (t Template) refusal(m *collections.Message, now time.Time) (reason string,
 // IsAnswer reports whether a template answers what a patient texted.
 func (t Template) IsAnswer() bool { return answers[t] != nil }
 
-// answers have no way to stop in them where it would contradict their content.
+// answers omit how to stop where it would contradict their content.
 var answers = map[Template]map[string]string{
 	AnswerStop: {
 		English: "{practice}: You will get no more messages from us. Text START to get them again.",
@@ -65,7 +66,7 @@ var answers = map[Template]map[string]string{
 		English: "{practice}: You are not alone. Call or text 988 now, or call 911. We are alerting your care team.",
 		Spanish: "{practice}: No esta solo. Llame o escriba al 988 ahora, o llame al 911. Avisamos a su equipo.",
 	},
-	AnswerAgain: {
+	AnswerCheckValue: {
 		English: "{practice}: Is that right? Please check what your device shows and text it again.",
 		Spanish: "{practice}: ¿Es correcto? Revise lo que muestra su equipo y envielo otra vez.",
 	},

@@ -55,7 +55,7 @@ func ward(t *testing.T, app core.App, n int, start time.Time) (ids []string) {
 		for column, value := range map[string]any{
 			"first_name": "Ada", "last_name": "Lovelace", "date_of_birth": "1955-12-10", "gender": "female", "mrn": fmt.Sprintf("W-%d", i), "active": true,
 			"phone": fmt.Sprintf("+1212555%04d", i), "phone_index": fmt.Sprint(i), "time_zone": zones[i%len(zones)],
-			"monitoring_schedule": collections.Schedule{"blood_pressure": {PerDay: 1}}, "created_at": collections.Instant(start.AddDate(0, 0, -10)),
+			"monitoring_schedule": collections.Schedule{"blood_pressure": {PerDay: 1}}, "created_at": collections.FormatInstant(start.AddDate(0, 0, -10)),
 		} {
 			p.Set(column, value)
 		}
@@ -71,7 +71,7 @@ func ward(t *testing.T, app core.App, n int, start time.Time) (ids []string) {
 				t.Fatal(err)
 			}
 			for column, value := range map[string]any{
-				"patient": p.Id, "type": "messaging", "method": "written", "granted_at": collections.Instant(start.AddDate(0, 0, -5)), "created_at": collections.Instant(start),
+				"patient": p.Id, "type": "messaging", "method": "written", "granted_at": collections.FormatInstant(start.AddDate(0, 0, -5)), "created_at": collections.FormatInstant(start),
 			} {
 				consent.Set(column, value)
 			}
@@ -108,7 +108,7 @@ func TestDayOfReminders(t *testing.T) {
 			stopped[i] = true
 		case 5:
 			held[i] = true
-			set(t, app, id, dbx.Params{"hold_reason": "hospital", "hold_from": collections.Instant(start), "hold_until": collections.Instant(start.AddDate(0, 0, 3))})
+			set(t, app, id, dbx.Params{"hold_reason": "hospital", "hold_from": collections.FormatInstant(start), "hold_until": collections.FormatInstant(start.AddDate(0, 0, 3))})
 		case 8:
 			deceased[i] = true
 			set(t, app, id, dbx.Params{"active": false})

@@ -20,8 +20,8 @@ const (
 	ReasonQuietHours  = "quiet_hours"
 	ReasonDailyLimit  = "daily_limit"
 	ReasonWeeklyLimit = "weekly_limit"
-	ReasonResolved    = "resolved"    // what it was about is over
-	ReasonOutage      = "outage"      // the provider was not reached in time
+	ReasonResolved    = "resolved"    // its cause no longer exists
+	ReasonOutage      = "outage"      // the provider could not be reached in time
 	ReasonOff         = "off"         // no provider is configured
 	ReasonUnreadable  = "unreadable"  // a sealed value cannot be opened
 	ReasonRefused     = "refused"     // by the provider
@@ -29,7 +29,7 @@ const (
 	ReasonNoAnswer    = "no_answer"   // the outcome is unknown
 )
 
-// Recipient is what decides whether a patient may be sent a message.
+// Recipient has the facts that decide whether a patient may be sent a message.
 type Recipient struct {
 	Active    bool
 	Consent   bool // a consent of the type messaging is in force
@@ -39,9 +39,9 @@ type Recipient struct {
 	Phone     phi.Text // as stored
 }
 
-// Refusal returns why a message must not be sent on a channel; "" if it may. A hold silences automatic messages only.
+// SuppressionReason returns why a message must not be sent on a channel; "" if it may. A hold silences automatic messages only.
 // Source: 47 CFR 64.1200(a)(1), (a)(10); docs/decisions/messages.md, "Consent".
-func (r Recipient) Refusal(channel string, automatic bool) string {
+func (r Recipient) SuppressionReason(channel string, automatic bool) string {
 	_, dialable := Dialable(r.Phone)
 	switch {
 	case !r.Active:
@@ -68,8 +68,8 @@ func (r Recipient) Channel() string {
 	return collections.ChannelSMS
 }
 
-// Dialable returns a phone number in the form of E.164, such as +12125550123. Ten digits are a number of the North American plan. An extension
-// cannot be reached by a message.
+// Dialable returns a phone number in E.164 form, such as +12125550123. Ten digits are a number of
+// the North American plan. A number with an extension is not dialable.
 func Dialable(phone phi.Text) (number phi.Text, ok bool) {
 	text := strings.TrimSpace(phone.Reveal())
 	digits := patients.PhoneDigits(text)
@@ -94,7 +94,8 @@ const (
 	mostPerWeek = 3
 )
 
-// LimitWindow is how far back [LimitReached] needs the earlier automatic messages: seven days of the patient, of up to 25 hours.
+// LimitWindow is how far back [LimitReached] must have the automatic messages: seven of the
+// patient's days, each of up to 25 hours.
 const LimitWindow = 8 * 24 * time.Hour
 
 // LimitReached returns the limit that one more automatic message would exceed; "" for none. A day is the patient's day; a week is seven of them,

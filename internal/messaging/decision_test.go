@@ -44,14 +44,14 @@ func TestRefusal(t *testing.T) {
 	} {
 		r := fine
 		c.change(&r)
-		if got := r.Refusal(collections.ChannelSMS, true); got != c.automatic {
+		if got := r.SuppressionReason(collections.ChannelSMS, true); got != c.automatic {
 			t.Errorf("%s: automatic %q, want %q", name, got, c.automatic)
 		}
-		if got := r.Refusal(collections.ChannelSMS, false); got != c.staff {
+		if got := r.SuppressionReason(collections.ChannelSMS, false); got != c.staff {
 			t.Errorf("%s: staff %q, want %q", name, got, c.staff)
 		}
 	}
-	if got := fine.Refusal(collections.ChannelVoice, false); got != ReasonChannelOff {
+	if got := fine.SuppressionReason(collections.ChannelVoice, false); got != ReasonChannelOff {
 		t.Errorf("a call that the patient does not want: %q", got)
 	}
 }

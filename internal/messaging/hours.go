@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Hours are the times of day, in the patient's place, at which messages may be sent: from From until before Until, both as 08:00.
-// Source: 47 CFR 64.1200(c)(1), which sets 8 a.m. to 9 p.m. at the called party's location for solicitations.
+// Hours is the time of day, in the patient's time zone, in which messages may be sent: From is
+// included, Until is not; both have the form 08:00. Source: 47 CFR 64.1200(c)(1), which sets 8 a.m.
+// to 9 p.m. at the called party's location for solicitations.
 type Hours struct{ From, Until string }
 
 var hoursForm = regexp.MustCompile(`^(([01]\d|2[0-3]):[0-5]\d)-((?:[01]\d|2[0-3]):[0-5]\d|24:00)$`)

@@ -36,7 +36,7 @@ func putInPortal(app core.App, patientID string, s StaffMessage, by audit.Actor,
 			return fault.OrMissing(err)
 		}
 		if !p.Active() || p.Deleted() {
-			return fault.State("invalid_state", refusals[ReasonArchived])
+			return fault.State("invalid_state", suppressionTexts[ReasonArchived])
 		}
 		accounts, err := collections.ActiveUsers(tx, []string{string(authz.Patient)}, collections.PortalOf, p.Id)
 		if err != nil {

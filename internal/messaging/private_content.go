@@ -9,7 +9,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Kinds of private content that a text to a patient must not have: others may read it on the phone.
+// Kinds of private content. A text must have none, because others may read it on the patient's
+// phone.
 const (
 	PrivateNumber     = "number"    // may be a value, a dose, an identifier or a date
 	PrivateDiagnosis  = "diagnosis" // also a complaint, a part of the body or a treatment, which suggest one
@@ -46,9 +47,10 @@ func PrivateHint(kinds []string) string {
 	return "A message can be read by others. Leave this out: " + strings.Join(found, "; ") + "."
 }
 
-// PrivateContent returns the kinds of private content in a text that staff wrote, in English or Spanish; nil for none. known are the patient, and
-// staff; their names are refused too. It prefers to refuse: "please call us" is always possible.
-// Source: 45 CFR 164.502(b) and 164.530(c); docs/decisions/messages.md, "Content of a text".
+// PrivateContent returns the kinds of private content in a text that staff wrote in English or
+// Spanish; nil for none. known are the patient and the staff, whose names are private too. In doubt
+// it rejects: "please call us" is always possible. Source: 45 CFR 164.502(b) and 164.530(c);
+// docs/decisions/messages.md, "Content of a text".
 func PrivateContent(text, practice string, known ...phi.KnownPatient) (kinds []string) {
 	text, practice = joinLetters(text), joinLetters(practice)
 	folded := phi.Fold(text)
@@ -96,8 +98,9 @@ var (
 	words  = regexp.MustCompile(`[\p{L}][\p{L}'-]*`)
 )
 
-// hasName reports a word with a capital letter inside a sentence that is no name of a day, month or holiday, and a word after a title. Words in
-// capitals, such as STOP, and the first of a sentence are no evidence.
+// hasName reports a capitalized word inside a sentence that is not the name of a day, month or
+// holiday, or a word after a title. Words in capitals, such as STOP, and the first word of a
+// sentence do not count.
 func hasName(text, practice string) bool {
 	text = withoutName(text, practice)
 	if m := titled.FindString(text); m != "" && unicode.IsUpper([]rune(m[strings.LastIndex(m, " ")+1:])[0]) {
@@ -117,7 +120,7 @@ func hasName(text, practice string) bool {
 	return false
 }
 
-// commonCapitals are words that English writes with a capital letter.
+// commonCapitals are words that are capitalized in English without being a person's name.
 var commonCapitals = func() map[string]bool {
 	set := map[string]bool{}
 	for _, word := range strings.Fields(`monday tuesday wednesday thursday friday saturday sunday lunes martes miercoles jueves viernes sabado domingo
@@ -130,7 +133,8 @@ var commonCapitals = func() map[string]bool {
 	return set
 }()
 
-// hasFirstName reports a frequent first name of the United States that is no word, however it is written.
+// hasFirstName reports a frequent first name of the United States that is not also a common word,
+// in any letter case.
 func hasFirstName(folded string) bool {
 	return slices.ContainsFunc(words.FindAllString(folded, -1), func(word string) bool {
 		return firstNames[strings.TrimSuffix(word, "'s")]

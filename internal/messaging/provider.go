@@ -42,15 +42,15 @@ func (m Outgoing) spoken(from string) string {
 	return strings.TrimSpace(strings.TrimSuffix(m.Text.Reveal(), stops[m.Language])) + " " + optOut + number + "."
 }
 
-// Outcome is what is known of an attempt.
+// Outcome is what an attempt's result proves.
 type Outcome int
 
-// Outcomes. Only NotSent is ever tried again.
+// The outcomes. Only NotSent is retried.
 const (
-	Unknown  Outcome = iota // no answer, or one that is not the provider's: it may have been sent
+	Unknown  Outcome = iota // no answer, or one that is not the provider's: the message may have been sent
 	Accepted                // by the provider
-	NotSent                 // certainly not sent: no connection, or the provider's own word that it was not now
-	Refused                 // by the provider, for good
+	NotSent                 // certainly not sent: no connection, or the provider reports it
+	Refused                 // permanently, by the provider
 )
 
 // Result is the result of an attempt.
@@ -60,7 +60,7 @@ type Result struct {
 	Reason     string // with Refused: one of the reasons of this package
 }
 
-// Status is what a provider reports of a message later.
+// Status is a provider's later report about a message.
 type Status struct {
 	MessageID  string // ours, if the provider returns it
 	ProviderID string
@@ -68,10 +68,10 @@ type Status struct {
 	Reason     string // with failed
 }
 
-// ErrSignature refuses a request that the provider did not sign.
+// ErrSignature reports a request that the provider did not sign.
 var ErrSignature = errors.New("the signature is not the provider's")
 
-// Provider sends messages and reads what the provider reports.
+// Provider sends messages and reads the provider's reports.
 type Provider interface {
 	Send(ctx context.Context, m Outgoing, now time.Time) Result
 	// Verify returns [ErrSignature] unless the provider signed the request to a path of this service, with the query, such as
@@ -81,18 +81,19 @@ type Provider interface {
 	ReadStatus(body []byte, message string) (Status, error)
 	// ReadText reads the body of a verified request; an incomplete one is a validation fault.
 	ReadText(body []byte) (Incoming, error)
-	// Markup returns what the provider wants as the answer to a text; nil for JSON.
+	// Markup returns the body with which the provider expects a text to be answered; nil for JSON.
 	Markup(in Incoming, lang string) []byte
 }
 
-// Handled is what a patient requested in a way that the provider understood and answers; the service sends no answer.
-type Handled string
+// ProviderCommand is a patient's request that the provider recognized and answers itself; the service sends
+// no answer.
+type ProviderCommand string
 
 // What is handled.
 const (
-	HandledStop  Handled = "stop"
-	HandledStart Handled = "start"
-	HandledHelp  Handled = "help"
+	ProviderStop  ProviderCommand = "stop"
+	ProviderStart ProviderCommand = "start"
+	ProviderHelp  ProviderCommand = "help"
 )
 
 // Incoming is a text from a phone, or the key that was pressed in a call.
@@ -101,7 +102,7 @@ type Incoming struct {
 	Channel string
 	From    phi.Text // the patient's number
 	Text    phi.Text
-	Handled Handled // "" for a text that the provider left to us
+	Command ProviderCommand // "" for a text that the provider left to us
 }
 
 // maxIncoming bounds a text in characters; a concatenated message has up to 1,600.

@@ -17,7 +17,7 @@ import (
 // practice is the key of the practice's part in the app's store.
 const practiceKey = "vigil.messaging"
 
-// Practice is what queued messages need of the settings.
+// Practice is the part of the settings that queued messages need.
 type Practice struct {
 	Name  string
 	Hours Hours
@@ -26,13 +26,13 @@ type Practice struct {
 // Enable lets the app queue messages; without it automatic ones are not stored.
 func Enable(app core.App, p Practice) { app.Store().Set(practiceKey, p) }
 
-// IsOn reports whether messages are sent, and returns what they need.
+// IsOn reports whether messaging is configured, and returns what queued messages need.
 func IsOn(app core.App) (Practice, bool) {
 	p, ok := app.Store().Get(practiceKey).(Practice)
 	return p, ok
 }
 
-// RecipientOf returns what decides whether a patient may be sent a message.
+// RecipientOf returns the facts that decide whether a patient may be sent a message.
 func RecipientOf(app core.App, p *collections.Patient, now time.Time) (Recipient, error) {
 	agreed, err := collections.PatientsWithConsent(app, patients.ConsentMessaging, []string{p.Id}, now)
 	return Recipient{
@@ -43,14 +43,16 @@ func RecipientOf(app core.App, p *collections.Patient, now time.Time) (Recipient
 
 // Automatic is a message that the service decides to send.
 type Automatic struct {
-	PatientID string
-	Template  Template
-	Asks      string // the kind of reading that it requests
-	Cause     string // what it is about: there is one message for each, ever
+	PatientID     string
+	Template      Template
+	RequestedKind string // the kind of reading that it requests
+	Cause         string // what it is about: there is one message for each, ever
 }
 
-// QueueAutomatic stores an automatic message, in the transaction of its event. One that may not be sent now is stored as suppressed; nothing is
-// stored for a patient who cannot be reached at all, or for a cause that had one. Source: docs/decisions/messages.md, "When a message is sent".
+// QueueAutomatic stores an automatic message in the transaction of its event. A message that may
+// not be sent now is stored as suppressed. Nothing is stored for a patient who cannot be reached at
+// all, or for a cause that already has a message. Source: docs/decisions/messages.md, "When a
+// message is sent".
 func QueueAutomatic(tx core.App, a Automatic, now time.Time) (queued bool, err error) {
 	practice, on := IsOn(tx)
 	if !on {
@@ -65,7 +67,7 @@ func QueueAutomatic(tx core.App, a Automatic, now time.Time) (queued bool, err e
 		return false, err
 	}
 	channel := to.Channel()
-	reason := to.Refusal(channel, true)
+	reason := to.SuppressionReason(channel, true)
 	if reason != "" && reason != ReasonHold {
 		return false, nil
 	}
@@ -83,13 +85,13 @@ func QueueAutomatic(tx core.App, a Automatic, now time.Time) (queued bool, err e
 	lang := notifications.Language(p.PreferredLanguage())
 	m, added, err := collections.AddMessage(tx, collections.MessageDraft{
 		PatientID: p.Id, Direction: collections.MessageOut, Channel: channel, State: collections.MessageQueued, Template: string(a.Template), Language: lang,
-		Text: phi.Text(a.Template.Fill(lang, practice.Name, "")), Asks: a.Asks, Automatic: true, Cause: a.Cause, Author: "system", DueAt: now,
+		Text: phi.Text(a.Template.Fill(lang, practice.Name, "")), RequestedKind: a.RequestedKind, Automatic: true, Cause: a.Cause, Author: "system", DueAt: now,
 	}, now)
 	if err != nil || !added {
 		return false, err
 	}
 	if reason != "" {
-		_, err = move(tx, m, []string{collections.MessageQueued}, collections.MessageChange{State: collections.MessageSuppressed, Reason: reason}, now)
+		_, err = changeState(tx, m, []string{collections.MessageQueued}, collections.MessageChange{State: collections.MessageSuppressed, Reason: reason}, now)
 		return false, err
 	}
 	return true, record(tx, audit.MessageCreate, m, audit.System(), m.State(), "", now)
@@ -103,8 +105,9 @@ type StaffMessage struct {
 	Author   *collections.User
 }
 
-// QueueForStaff stores a message of staff. Outside the hours it waits for the next morning. A patient who may not be sent it is an invalid_state
-// fault with the reason; private content is a validation fault.
+// QueueForStaff stores a message of staff. Outside the hours it waits for the next morning. If the
+// patient may not be sent it, the error is an invalid_state fault with the reason; private content
+// is a validation fault.
 func QueueForStaff(app core.App, patientID string, s StaffMessage, by audit.Actor, now time.Time) (m *collections.Message, err error) {
 	if s.Channel == collections.ChannelPortal {
 		return putInPortal(app, patientID, s, by, now)
@@ -128,8 +131,8 @@ func QueueForStaff(app core.App, patientID string, s StaffMessage, by audit.Acto
 		if s.Channel == "" {
 			s.Channel = to.Channel()
 		}
-		if reason := to.Refusal(s.Channel, false); reason != "" {
-			return fault.State("invalid_state", refusals[reason])
+		if reason := to.SuppressionReason(s.Channel, false); reason != "" {
+			return fault.State("invalid_state", suppressionTexts[reason])
 		}
 		lang := notifications.Language(p.PreferredLanguage())
 		if err := checkText(s, lang, practice.Name, knownOf(p, s.Author)); err != nil {
@@ -141,7 +144,7 @@ func QueueForStaff(app core.App, patientID string, s StaffMessage, by audit.Acto
 			asks = collections.AnyKind
 		}
 		m, _, err = collections.AddMessage(tx, collections.MessageDraft{
-			PatientID: p.Id, Direction: collections.MessageOut, Channel: s.Channel, State: collections.MessageQueued, Template: string(s.Template), Language: lang, Asks: asks,
+			PatientID: p.Id, Direction: collections.MessageOut, Channel: s.Channel, State: collections.MessageQueued, Template: string(s.Template), Language: lang, RequestedKind: asks,
 			Text: phi.Text(s.Template.Fill(lang, practice.Name, s.Text.Reveal())), Author: by.Email, DueAt: practice.Hours.Next(now, zone),
 		}, now)
 		if err != nil {
@@ -152,8 +155,8 @@ func QueueForStaff(app core.App, patientID string, s StaffMessage, by audit.Acto
 	return m, err
 }
 
-// refusals are the sentences for the reasons of [Recipient.Refusal].
-var refusals = map[string]string{
+// suppressionTexts are the sentences for the reasons of [Recipient.SuppressionReason].
+var suppressionTexts = map[string]string{
 	ReasonArchived: "The patient is archived.", ReasonStopped: "The patient's phone sent STOP. Only START from that phone ends it.",
 	ReasonNoConsent: "The patient has no consent of the type messaging in force. Record one first.", ReasonChannelOff: "The patient does not want messages on this channel.",
 	ReasonNoPhone: "The patient has no phone number that can be dialed.",
@@ -169,7 +172,7 @@ func checkText(s StaffMessage, lang, practice string, known []phi.KnownPatient) 
 		return nil
 	case text == "":
 		return fault.Field("text", "This field is required.")
-	case len([]rune(text)) > Room(lang, practice):
+	case len([]rune(text)) > MaxFreeText(lang, practice):
 		return fault.Field("text", "Is too long: with the practice's name and the way to stop, a message has at most 160 characters.")
 	}
 	if kinds := PrivateContent(text, practice, known...); kinds != nil {
@@ -188,8 +191,8 @@ func knownOf(p *collections.Patient, author *collections.User) []phi.KnownPatien
 	return known
 }
 
-// move changes the state of a message and audits it.
-func move(tx core.App, m *collections.Message, from []string, change collections.MessageChange, now time.Time) (bool, error) {
+// changeState changes the state of a message and audits it.
+func changeState(tx core.App, m *collections.Message, from []string, change collections.MessageChange, now time.Time) (bool, error) {
 	did, err := collections.MoveMessage(tx, m.Id, from, change, now)
 	if err != nil || !did {
 		return false, err

@@ -12,10 +12,11 @@ import (
 	"github.com/vigilhealth/vigil/internal/devices"
 )
 
-// reminderWindow is how long after its time a reminder of a missed reading is still made, for a service that was down.
+// reminderWindow is how long after its time a reminder of a missed reading is still queued, in case
+// the service was down.
 const reminderWindow = 2 * time.Hour
 
-// recent is how far back other causes are looked for.
+// recent is how far back batteries and readings to be repeated are looked for.
 const recent = 10 * time.Minute
 
 // Reminders queues automatic messages: of missed readings at the patient's time, of batteries, and of readings to be taken again.
@@ -68,7 +69,7 @@ func (r Reminders) recentCauses(app core.App, now time.Time) (causes []Automatic
 	}
 	again, err := collections.PromptsToMeasureAgain(app, since)
 	for _, prompt := range again {
-		causes = append(causes, Automatic{PatientID: prompt.PatientID, Template: TakeAgain, Asks: collections.AnyKind, Cause: "take_again:" + prompt.ID})
+		causes = append(causes, Automatic{PatientID: prompt.PatientID, Template: TakeAgain, RequestedKind: collections.AnyKind, Cause: "take_again:" + prompt.ID})
 	}
 	return causes, err
 }
@@ -99,7 +100,7 @@ func (r Reminders) missedReadings(ctx context.Context, app core.App, now time.Ti
 				return nil, err
 			}
 			if len(kinds) > 0 {
-				due = append(due, Automatic{PatientID: id, Template: MissedReading, Asks: requestedKind(kinds), Cause: missedCause(id, today)})
+				due = append(due, Automatic{PatientID: id, Template: MissedReading, RequestedKind: requestedKind(kinds), Cause: missedCause(id, today)})
 			}
 		}
 	}
@@ -118,7 +119,8 @@ func missedCause(patientID, day string) string {
 	return string(MissedReading) + ":" + patientID + ":" + day
 }
 
-// IsOver reports whether the reading that a reminder requests has arrived, or its day is over.
+// IsOver reports whether the reading that a reminder requests has arrived, or the reminder's day
+// has passed.
 func (r Reminders) IsOver(tx core.App, m *collections.Message, now time.Time) (bool, error) {
 	day, is := strings.CutPrefix(m.Cause(), missedCause(m.PatientID(), ""))
 	if !is {

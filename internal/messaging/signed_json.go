@@ -24,8 +24,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
-// line is a message in the JSON forms.
-type line struct {
+// jsonMessage is the JSON form of a message.
+type jsonMessage struct {
 	ID       string `json:"id"`
 	From     string `json:"from"`
 	To       string `json:"to"`
@@ -39,10 +39,11 @@ func (m Outgoing) encode(from string) ([]byte, error) {
 	if m.Channel == collections.ChannelVoice {
 		text = m.spoken(from)
 	}
-	return json.Marshal(line{m.ID, from, m.To.Reveal(), text, m.Language, m.Channel})
+	return json.Marshal(jsonMessage{m.ID, from, m.To.Reveal(), text, m.Language, m.Channel})
 }
 
-// SignedJSON posts each message as JSON, signed by Standard Webhooks, and takes states back the same way. The id of the message is the webhook-id.
+// SignedJSON posts each message as JSON, signed by Standard Webhooks, and accepts reports signed
+// the same way. The message's id is the webhook-id.
 type SignedJSON struct {
 	URL    string
 	Secret string // whsec_…
@@ -153,7 +154,7 @@ func (s SignedJSON) ReadText(body []byte) (in Incoming, err error) {
 	}
 	in.Text = storable(sent.Text.Value)
 	if in.Channel == collections.ChannelVoice && strings.TrimSpace(sent.Text.Value) == optOutKey {
-		in.Handled = HandledStop // the call confirms it
+		in.Command = ProviderStop // the call confirms it
 	}
 	return in, checks.Err()
 }

@@ -38,8 +38,9 @@ const MaxLength = 160
 // maxPractice bounds the practice's name within a text.
 const maxPractice = 40
 
-// texts are the templates: the practice's name, what to do, and how to stop; no value, no diagnosis, no other name, and not what is measured. They
-// need only the 7-bit alphabet of text messages, which has ñ and é, and lacks á, í, ó and ú.
+// texts are the templates. Each has the practice's name, what to do and how to stop, but no value,
+// diagnosis or other name, and not what is measured. The 7-bit alphabet of text messages has ñ and
+// é, but not á, í, ó and ú.
 var texts = map[Template]map[string]string{
 	MissedReading: {
 		English: "{practice}: We have no reading from you today. Please take one when you can. {stop}",
@@ -80,8 +81,8 @@ func (t Template) Fill(lang, practice, text string) string {
 	return strings.NewReplacer("{practice}", shortName(practice), "{text}", strings.TrimSpace(text), "{stop}", stops[lang]).Replace(form)
 }
 
-// Room returns how many characters staff may write in a [FreeText].
-func Room(lang, practice string) int {
+// MaxFreeText returns how many characters staff may write in a [FreeText].
+func MaxFreeText(lang, practice string) int {
 	return MaxLength - len([]rune(FreeText.Fill(lang, practice, "")))
 }
 

@@ -33,7 +33,7 @@ func TestTemplatesFitOneMessage(t *testing.T) {
 			}
 		}
 		for _, lang := range []string{English, Spanish} {
-			if text := FreeText.Fill(lang, name, strings.Repeat("a", Room(lang, name))); len([]rune(text)) != MaxLength {
+			if text := FreeText.Fill(lang, name, strings.Repeat("a", MaxFreeText(lang, name))); len([]rune(text)) != MaxLength {
 				t.Errorf("the room of %q is %d characters of %d", name, len([]rune(text)), MaxLength)
 			}
 		}

@@ -28,7 +28,7 @@ const (
 // twilioUnsubscribed is Twilio's error for a number that sent STOP. Source: Twilio, error 21610.
 const twilioUnsubscribed = 21610
 
-// Twilio sends by Twilio's HTTP interface of 2010-04-01, or another provider's copy of it.
+// Twilio sends by Twilio's HTTP API, version 2010-04-01, or by a provider with a compatible one.
 type Twilio struct {
 	Base      string // before /2010-04-01
 	Account   string
@@ -67,7 +67,8 @@ func (t Twilio) Send(ctx context.Context, m Outgoing, _ time.Time) Result {
 	return twilioResult(status, body)
 }
 
-// twilioResult reads an answer. Only an answer in Twilio's form is Twilio's word; a gateway's error leaves the outcome unknown.
+// twilioResult reads an answer. Only an answer in Twilio's format counts as Twilio's; an error of a
+// gateway leaves the outcome unknown.
 func twilioResult(status int, body []byte) Result {
 	var answer struct {
 		SID  string `json:"sid"`

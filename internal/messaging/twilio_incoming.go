@@ -12,7 +12,7 @@ import (
 )
 
 // optOuts are the commands that Twilio handles. Source: Twilio, "Advanced Opt-Out", OptOutType.
-var optOuts = map[string]Handled{"STOP": HandledStop, "START": HandledStart, "HELP": HandledHelp}
+var optOuts = map[string]ProviderCommand{"STOP": ProviderStop, "START": ProviderStart, "HELP": ProviderHelp}
 
 // ReadText implements [Provider]: a text, or the key pressed in a call that the service made. Pictures are counted, not stored.
 func (t Twilio) ReadText(body []byte) (in Incoming, err error) {
@@ -35,11 +35,11 @@ func (t Twilio) ReadText(body []byte) (in Incoming, err error) {
 	if media := form.Get("NumMedia"); media != "" && media != "0" {
 		text = strings.TrimSpace(text + "\n[" + media + " attachments, not stored]")
 	}
-	in.Text, in.Handled = storable(text), optOuts[strings.ToUpper(form.Get("OptOutType"))]
+	in.Text, in.Command = storable(text), optOuts[strings.ToUpper(form.Get("OptOutType"))]
 	if in.Channel == collections.ChannelVoice {
 		in.ID += "/" + text // the call has the id already
 		if text == optOutKey {
-			in.Handled = HandledStop
+			in.Command = ProviderStop
 		}
 	}
 	return in, checks.Err()
@@ -51,7 +51,7 @@ func (t Twilio) Markup(in Incoming, lang string) []byte {
 		XMLName xml.Name `xml:"Response"`
 		Say     *speech  `xml:",omitempty"`
 	}
-	if in.Handled == HandledStop && in.Channel == collections.ChannelVoice {
+	if in.Command == ProviderStop && in.Channel == collections.ChannelVoice {
 		answer.Say = &speech{Language: voices[lang], Text: stopConfirmed[lang]}
 	}
 	encoded, err := xml.Marshal(answer)

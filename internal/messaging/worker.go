@@ -36,8 +36,9 @@ type WorkerOptions struct {
 	Log    *slog.Logger
 }
 
-// Worker sends queued messages. Before a request it claims the message, so that an automatic one is sent at most once, whenever the service is
-// killed: a message without a recorded answer is never sent again, and is shown as unknown.
+// Worker sends queued messages. It claims a message before the request, so that an automatic
+// message is sent at most once, even if the service is killed: a message without a recorded answer
+// is never sent again, and its outcome is shown as unknown.
 type Worker struct {
 	WorkerOptions
 	async.Signal
@@ -68,7 +69,7 @@ type Counts struct{ Sent, Suppressed, Failed, Unknown, Waiting int }
 func (w *Worker) SendDue(ctx context.Context, app core.App) (round Counts, err error) {
 	w.roundMu.Lock()
 	defer w.roundMu.Unlock()
-	if err := w.giveUpAbandoned(app, &round); err != nil {
+	if err := w.markAbandoned(app, &round); err != nil {
 		return round, err
 	}
 	ids, err := collections.DueMessages(app, w.Clock(), batch)
@@ -87,8 +88,8 @@ func (w *Worker) SendDue(ctx context.Context, app core.App) (round Counts, err e
 	return round, nil
 }
 
-// giveUpAbandoned marks messages with an unknown outcome.
-func (w *Worker) giveUpAbandoned(app core.App, round *Counts) error {
+// markAbandoned marks messages with an unknown outcome.
+func (w *Worker) markAbandoned(app core.App, round *Counts) error {
 	now := w.Clock()
 	ids, err := collections.AbandonedMessages(app, now.Add(-abandonedAfter))
 	if err != nil {
@@ -100,7 +101,7 @@ func (w *Worker) giveUpAbandoned(app core.App, round *Counts) error {
 			if err != nil {
 				return err
 			}
-			did, err := move(tx, m, []string{collections.MessageSending},
+			did, err := changeState(tx, m, []string{collections.MessageSending},
 				collections.MessageChange{State: collections.MessageUnknown, Reason: ReasonNoAnswer}, now)
 			if did {
 				round.Unknown++
@@ -120,13 +121,14 @@ func (w *Worker) sendOne(ctx context.Context, app core.App, id string, round *Co
 	if err != nil || out == nil {
 		return true, err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout) // a request that began is waited for, also at a stop
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout) // a started request may finish, even during a shutdown
 	defer cancel()
 	result := w.Provider.Send(ctx, *out, w.Clock())
 	return result.Outcome != NotSent, w.record(app, id, result, round)
 }
 
-// claim decides, in one transaction, whether a message is sent now, and marks it as being sent. It returns nil for a message that is not.
+// claim decides in one transaction whether a message is sent now, and marks it as being sent. It
+// returns nil if it is not.
 func (w *Worker) claim(app core.App, id string, round *Counts) (out *Outgoing, err error) {
 	now := w.Clock()
 	practice, on := IsOn(app)
@@ -152,7 +154,7 @@ func (w *Worker) claim(app core.App, id string, round *Counts) (out *Outgoing, e
 			_, err := collections.MoveMessage(tx, id, []string{collections.MessageQueued}, collections.MessageChange{State: collections.MessageQueued, DueAt: next}, now)
 			return err
 		}
-		did, err := move(tx, m, []string{collections.MessageQueued}, change, now)
+		did, err := changeState(tx, m, []string{collections.MessageQueued}, change, now)
 		if err != nil || !did || reason != "" {
 			return err
 		}
@@ -165,7 +167,7 @@ func (w *Worker) claim(app core.App, id string, round *Counts) (out *Outgoing, e
 // decide returns why a message is suppressed, its recipient with a dialable phone, and when it may be sent.
 func (w *Worker) decide(tx core.App, m *collections.Message, practice Practice, now time.Time) (reason string, to Recipient, next time.Time, err error) {
 	if answer := Template(m.Template()); answer.IsAnswer() {
-		reason, to = answer.refusal(m, now)
+		reason, to = answer.suppressionReason(m, now)
 		return reason, to, now, nil
 	}
 	p, err := collections.FindPatient(tx, m.PatientID())
@@ -181,7 +183,7 @@ func (w *Worker) decide(tx core.App, m *collections.Message, practice Practice, 
 	if to, err = RecipientOf(tx, p, now); err != nil {
 		return "", to, now, err
 	}
-	if reason = to.Refusal(m.Channel(), m.Automatic()); reason != "" {
+	if reason = to.SuppressionReason(m.Channel(), m.Automatic()); reason != "" {
 		return reason, to, now, nil
 	}
 	to.Phone, _ = Dialable(to.Phone)
@@ -204,7 +206,8 @@ func (w *Worker) decide(tx core.App, m *collections.Message, practice Practice, 
 	return reason, to, now, nil
 }
 
-// record stores the result of an attempt. A state that the provider reported in the meantime stays.
+// record stores the result of an attempt. It keeps a state that the provider has reported in the
+// meantime.
 func (w *Worker) record(app core.App, id string, result Result, round *Counts) error {
 	now := w.Clock()
 	change := collections.MessageChange{State: collections.MessageUnknown, Reason: ReasonNoAnswer}
@@ -226,15 +229,15 @@ func (w *Worker) record(app core.App, id string, result Result, round *Counts) e
 		if err != nil {
 			return err
 		}
-		if _, err := move(tx, m, []string{collections.MessageSending}, change, now); err != nil {
+		if _, err := changeState(tx, m, []string{collections.MessageSending}, change, now); err != nil {
 			return err
 		}
-		return followStop(tx, m, change.Reason, now)
+		return recordProviderStop(tx, m, change.Reason, now)
 	})
 }
 
-// followStop records a stop that the provider reports.
-func followStop(tx core.App, m *collections.Message, reason string, now time.Time) error {
+// recordProviderStop stops a patient's messages when the provider reports a stop.
+func recordProviderStop(tx core.App, m *collections.Message, reason string, now time.Time) error {
 	if reason != ReasonStopped || m.PatientID() == "" {
 		return nil
 	}
@@ -242,7 +245,8 @@ func followStop(tx core.App, m *collections.Message, reason string, now time.Tim
 	return collections.IgnoreNotFound(err)
 }
 
-// ApplyStatus records what the provider reports of a message. A repeated or older report changes nothing; one about an unknown message is not found.
+// ApplyStatus applies a provider's report about a message. A repeated or older report changes
+// nothing; the message of an unknown id is not found.
 func ApplyStatus(app core.App, s Status, now time.Time) error {
 	return app.RunInTransaction(func(tx core.App) error {
 		m, err := collections.MessageByID(tx, s.MessageID)
@@ -259,10 +263,10 @@ func ApplyStatus(app core.App, s Status, now time.Time) error {
 		if s.State != collections.MessageSent {
 			from = append(from, collections.MessageSent)
 		}
-		did, err := move(tx, m, from, collections.MessageChange{State: s.State, Reason: s.Reason, ProviderID: s.ProviderID}, now)
+		did, err := changeState(tx, m, from, collections.MessageChange{State: s.State, Reason: s.Reason, ProviderID: s.ProviderID}, now)
 		if err != nil || !did {
 			return err
 		}
-		return followStop(tx, m, s.Reason, now)
+		return recordProviderStop(tx, m, s.Reason, now)
 	})
 }

@@ -31,7 +31,7 @@ func (r recipients) orAdministrators(people []string) ([]string, error) {
 
 // followUpFallback returns no further recipients while the owner of a follow-up has an active account, and the care team otherwise.
 func (r recipients) followUpFallback(a *collections.Announcement) ([]string, error) {
-	owner, err := collections.ActiveUser(r.app, a.User)
+	owner, err := collections.ActiveUserIDs(r.app, a.User)
 	if err != nil || len(owner) > 0 {
 		return nil, err
 	}

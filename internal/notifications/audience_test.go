@@ -104,7 +104,7 @@ func TestFallbackRecipients(t *testing.T) {
 	if len(w.list(admin)) != 1 || len(w.list(left)) != 0 {
 		t.Errorf("emergency access: administrator %d, inactive provider %d", len(w.list(admin)), len(w.list(left)))
 	}
-	if err := notifications.QueueForCareTeam(w.app, notifications.BatteryLow, alone, w.now); err != nil {
+	if err := notifications.QueueMailForCareTeam(w.app, notifications.BatteryLow, alone, w.now); err != nil {
 		t.Fatal(err)
 	}
 	var mails []string

@@ -43,7 +43,7 @@ type Dispatcher struct {
 	slots       chan struct{} // held during an exchange with a push service
 	backoffs    hostBackoffs
 	unaddressed atomic.Int64 // announcements without a recipient, as last logged
-	results     *async.Group[pushResult, struct{}]
+	results     *async.GroupCommit[pushResult, struct{}]
 }
 
 const (
@@ -66,7 +66,7 @@ const (
 // NewDispatcher returns a dispatcher; Run starts it.
 func NewDispatcher(o DispatcherOptions) *Dispatcher {
 	d := &Dispatcher{DispatcherOptions: o, Signal: async.NewSignal(), slots: make(chan struct{}, concurrency)}
-	d.results = async.NewGroup(async.GroupOptions[pushResult, struct{}]{Store: d.storeResults, MaxBatch: groupSize, Log: o.Log})
+	d.results = async.NewGroupCommit(async.GroupOptions[pushResult, struct{}]{Store: d.storeResults, MaxBatch: groupSize, Log: o.Log})
 	return d
 }
 
@@ -99,16 +99,16 @@ func (d *Dispatcher) Run(ctx context.Context, app core.App) {
 	}
 }
 
-// Pushes counts the results of one round.
-type Pushes struct{ Announced, Sent, Failed, ExpiredTokens, Retried int }
+// PushCounts counts the results of one round.
+type PushCounts struct{ Announced, Sent, Failed, ExpiredTokens, Retried int }
 
 // SendDue processes everything that is due and waits for it.
-func (d *Dispatcher) SendDue(ctx context.Context, app core.App) (Pushes, error) {
+func (d *Dispatcher) SendDue(ctx context.Context, app core.App) (PushCounts, error) {
 	var inFlight sync.WaitGroup
 	p := newDispatchRound(&inFlight)
 	err := d.startRound(ctx, app, p)
 	inFlight.Wait()
-	return Pushes{int(p.announced.Load()), int(p.sent.Load()), int(p.failed.Load()), int(p.expiredTokens.Load()), int(p.retried.Load())}, errors.Join(err, ctx.Err())
+	return PushCounts{int(p.announced.Load()), int(p.sent.Load()), int(p.failed.Load()), int(p.expiredTokens.Load()), int(p.retried.Load())}, errors.Join(err, ctx.Err())
 }
 
 // dispatchRound is one run over everything that is due.

@@ -299,7 +299,7 @@ func TestHangingPushService(t *testing.T) {
 	waitFor(t, func() bool { return len(w.service.got("/answers")) == 2 })
 	close(release)
 	waitFor(t, func() bool {
-		return w.pushes(nurse)[0].Next > collections.Instant(w.now) && w.pushes(nurse)[0].Status == "pending"
+		return w.pushes(nurse)[0].Next > collections.FormatInstant(w.now) && w.pushes(nurse)[0].Status == "pending"
 	})
 	stop()
 	<-ended
@@ -318,7 +318,7 @@ func TestRestart(t *testing.T) {
 	nurse := w.member(authz.Nurse)
 	w.device(nurse, "/phone")
 	w.critical("1")
-	claimed, err := collections.ClaimPushes(w.app, w.now, w.now.Add(time.Minute), 10)
+	claimed, err := collections.LeasePushes(w.app, w.now, w.now.Add(time.Minute), 10)
 	if err != nil || len(claimed) != 0 {
 		t.Fatal(claimed, err)
 	}

@@ -43,7 +43,7 @@ var kindRules = map[Kind]kindRule{
 	EscalationOnCall:     {Escalations, escalationOnCall, "Escalation: you are on call", namedUserOnly},
 	EscalationUnanswered: {Escalations, escalationOverdue, "Escalation not answered", recipients.allLevels},
 	EscalationIdle:       {Escalations, escalationIdle, "Escalation without a note", recipients.workers},
-	EscalationUnnoted:    {Escalations, escalationIdle, "Escalation without a note", recipients.supervisors},
+	EscalationUnnoted:    {Escalations, escalationIdle, "Escalation without a note", recipients.workersAndManagers},
 	EventQuarantined:     {Reminders, quarantine, "Device events in quarantine", roles(authz.Admin, authz.ClinicalManager, authz.MA)},
 	EvidenceChanged:      {Reminders, evidenceChanged, "Billed evidence changed", roles(authz.Admin, authz.DataMonitor)},
 	ClaimDenied:          {Reminders, claimDenied, "Claim denied", roles(authz.Admin, authz.DataMonitor)},

@@ -13,7 +13,7 @@ const (
 	Spanish = "es"
 )
 
-// Language returns the language of the texts for a patient who prefers a language: English where there are none in it.
+// Language returns the language of texts for a preferred one; English if there is no translation.
 func Language(preferred string) string {
 	if base, _ := language.Make(preferred).Base(); base.String() == Spanish {
 		return Spanish
@@ -21,7 +21,7 @@ func Language(preferred string) string {
 	return English
 }
 
-// languagesOf returns the languages of the accounts of patients, and of caregivers, who get that of the patient that they have helped longest.
+// languagesOf returns the languages by account; a caregiver has that of the longest-helped patient.
 func languagesOf(app core.App, userIDs []string) (map[string]string, error) {
 	languages, err := collections.PreferredLanguagesOf(app, userIDs)
 	for id, preferred := range languages {

@@ -25,7 +25,7 @@ const (
 	IdentityLinked      Template = "identity_linked"
 	PasskeyAdded        Template = "passkey_added"
 	PasskeyRemoved      Template = "passkey_removed"
-	PasskeyRefused      Template = "passkey_refused"
+	PasskeyRejected     Template = "passkey_refused"
 	SessionsEnded       Template = "sessions_ended"
 	CaregiverAdded      Template = "caregiver_added" // address, email
 	AccountLocked       Template = "account_locked"  // to administrators
@@ -132,7 +132,7 @@ var mailTexts = map[Template]mailText{
 		"Se quitó una llave de acceso de su cuenta.",
 		"Si no fue usted ni el consultorio, cambie su contraseña enseguida y avise al consultorio.",
 	}},
-	PasskeyRefused: {subject: "A passkey was refused", validFor: 3 * day, paragraphs: []string{
+	PasskeyRejected: {subject: "A passkey was refused", validFor: 3 * day, paragraphs: []string{
 		"A passkey of your account was refused, because its count of uses went backwards. It may have been copied.",
 		"Remove it, register another and inform your administrator.",
 	}, spanish: []string{

@@ -19,14 +19,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/audit"
 )
 
-// Queue adds a mail to a user to the outbox, in the transaction of the event.
-func Queue(tx core.App, template Template, user *collections.User, parameters map[string]string, now time.Time) error {
+// QueueMail adds a mail to a user to the outbox, in the transaction of the event.
+func QueueMail(tx core.App, template Template, user *collections.User, parameters map[string]string, now time.Time) error {
 	return queue(tx, template, user.Id, user.Email(), parameters, now)
 }
 
-// QueueUnresolved adds a mail to an address that has not been looked up yet. The worker resolves it, so that the caller does the same work whether
+// QueueUnresolvedMail adds a mail to an address that has not been looked up yet. The worker resolves it, so that the caller does the same work whether
 // or not an account exists.
-func QueueUnresolved(tx core.App, template Template, address string, parameters map[string]string, now time.Time) error {
+func QueueUnresolvedMail(tx core.App, template Template, address string, parameters map[string]string, now time.Time) error {
 	return queue(tx, template, "", address, parameters, now)
 }
 
@@ -99,7 +99,7 @@ func (m *Mailer) SendDue(ctx context.Context, app core.App) (round MailCounts, e
 	defer m.roundMu.Unlock()
 	for ctx.Err() == nil {
 		now := m.Clock()
-		claimed, err := collections.ClaimMail(app, now, now.Add(lease))
+		claimed, err := collections.LeaseMail(app, now, now.Add(lease))
 		if collections.IsNotFound(err) {
 			return round, nil
 		}
@@ -141,7 +141,7 @@ func (m *Mailer) sendOne(ctx context.Context, app core.App, claimed *collections
 		round.Sent++
 	case state == collections.MailFailed:
 		round.DeadLettered++
-		m.Log.Warn("mailer gave up a mail", slog.String("mail", claimed.Id), slog.String("template", claimed.Template()), slog.String("because", failureText(failure)))
+		m.Log.Warn("mailer dead-lettered a mail; it is not sent again", slog.String("mail", claimed.Id), slog.String("template", claimed.Template()), slog.String("because", failureText(failure)))
 	default:
 		round.Failed++
 	}
@@ -225,12 +225,12 @@ func (m *Mailer) recordAttempt(app core.App, id string, failure error) (state st
 		switch {
 		case failure == nil:
 			state = collections.MailSent
-			tried.Set(collections.MailSentAt, collections.Instant(now))
+			tried.Set(collections.MailSentAt, collections.FormatInstant(now))
 		case next.After(tried.CreatedAt().Add(mailTexts[Template(tried.Template())].validFor)):
 			state, entry.Outcome = collections.MailFailed, audit.MinorFailure
 		default:
 			state = collections.MailPending
-			tried.Set(collections.MailNextAttemptAt, collections.Instant(next))
+			tried.Set(collections.MailNextAttemptAt, collections.FormatInstant(next))
 		}
 		tried.Set(collections.MailStatus, state)
 		tried.Set(collections.MailError, failureText(failure))

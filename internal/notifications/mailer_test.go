@@ -73,7 +73,7 @@ func newMailPractice(t *testing.T, change ...func(*notifications.MailerOptions))
 func (p *mailPractice) queue(template notifications.Template, parameters map[string]string) {
 	p.t.Helper()
 	err := p.app.RunInTransaction(func(tx core.App) error {
-		return notifications.Queue(tx, template, p.user, parameters, p.clock())
+		return notifications.QueueMail(tx, template, p.user, parameters, p.clock())
 	})
 	if err != nil {
 		p.t.Fatal(err)
@@ -173,7 +173,7 @@ func TestSentMailParametersAreDeleted(t *testing.T) {
 		t.Errorf("readable on disk: %s", sealed)
 	}
 	o.send()
-	if m := o.only(); m.GetString("status") != "sent" || m.GetString("parameters") != "" || m.GetString("sent_at") != collections.Instant(o.clock()) || m.GetInt("attempts") != 1 {
+	if m := o.only(); m.GetString("status") != "sent" || m.GetString("parameters") != "" || m.GetString("sent_at") != collections.FormatInstant(o.clock()) || m.GetInt("attempts") != 1 {
 		t.Errorf("sent %v", m.PublicExport())
 	}
 	if round := o.send(); round != (notifications.MailCounts{}) || len(o.catcher.Messages()) != 1 {
@@ -252,7 +252,7 @@ func TestUnresolvedMails(t *testing.T) {
 	}
 	for _, address := range []string{"known@practice.test", "unknown@practice.test"} {
 		err := o.app.RunInTransaction(func(tx core.App) error {
-			return notifications.QueueUnresolved(tx, notifications.PasswordReset, address, nil, o.clock())
+			return notifications.QueueUnresolvedMail(tx, notifications.PasswordReset, address, nil, o.clock())
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -262,7 +262,7 @@ func TestUnresolvedMails(t *testing.T) {
 		t.Errorf("round %+v, lookups %v", round, lookups)
 	}
 	o.mailer.Resolve = func(core.App, *collections.Mail, time.Time) (bool, error) { return false, errors.New("no database") }
-	if err := notifications.QueueUnresolved(o.app, notifications.PasswordReset, "x@practice.test", nil, o.clock()); err != nil {
+	if err := notifications.QueueUnresolvedMail(o.app, notifications.PasswordReset, "x@practice.test", nil, o.clock()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := o.mailer.SendDue(t.Context(), o.app.BaseApp); err == nil {

@@ -58,7 +58,7 @@ func (w *practice) enroll(first, last, provider string) string {
 	}
 	for field, value := range map[string]any{
 		"first_name": first, "last_name": last, "date_of_birth": "1950-01-02", "gender": "female", "mrn": "MRN-" + last, "active": true,
-		"primary_provider": provider, "created_at": collections.Instant(w.now),
+		"primary_provider": provider, "created_at": collections.FormatInstant(w.now),
 	} {
 		p.Set(field, value)
 	}
@@ -74,7 +74,7 @@ func (w *practice) member(role authz.Role, options ...vigiltest.UserOption) *col
 	user := vigiltest.User(w.t, w.app, role, options...)
 	m, err := collections.NewCareTeamMember(w.app, w.patient, user.Id)
 	if err == nil {
-		m.Set("created_at", collections.Instant(w.now))
+		m.Set("created_at", collections.FormatInstant(w.now))
 		err = w.app.Save(m)
 	}
 	if err != nil {
@@ -121,7 +121,7 @@ func (w *practice) critical(key string) {
 	})
 }
 
-func (w *practice) send() notifications.Pushes {
+func (w *practice) send() notifications.PushCounts {
 	w.t.Helper()
 	done, err := w.SendDue(w.t.Context(), w.app)
 	if err != nil {
@@ -184,7 +184,7 @@ func alertOf(w *practice) error {
 func secondAlertOf(w *practice) string {
 	w.t.Helper()
 	id := collections.NumberID(2)
-	if err := storeAlert(w, id, collections.Instant(w.now)); err != nil {
+	if err := storeAlert(w, id, collections.FormatInstant(w.now)); err != nil {
 		w.t.Fatal(err)
 	}
 	return id

@@ -185,8 +185,8 @@ func (p *Push) send(ctx context.Context, l message, now time.Time) pushResponse 
 	return pushResponse{status: response.StatusCode, retryAfter: wait, refusesKey: refusesKey(response.StatusCode, reason)}
 }
 
-// keyReasons are what push services answer with 400 when a subscription was made with another key: Apple, and FCM of old. Mozilla and FCM answer 401
-// and 403.
+// keyReasons are texts of 400 responses to a subscription made with another key: Apple, older FCM.
+// Mozilla and FCM respond with 401 and 403.
 var keyReasons = []string{"vapid", "unauthorizedregistration"}
 
 // refusesKey reports whether a push service refused our key. Any other 400 is about one push, such as its topic, and not about the token.

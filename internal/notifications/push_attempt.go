@@ -24,7 +24,7 @@ const hostBackoff = 30 * time.Second
 func (d *Dispatcher) sendDuePushes(ctx context.Context, app core.App, p *dispatchRound) error {
 	for ctx.Err() == nil {
 		now := d.Clock()
-		claimed, err := collections.ClaimPushes(app, now, now.Add(pushLease), claimSize)
+		claimed, err := collections.LeasePushes(app, now, now.Add(pushLease), claimSize)
 		if err != nil || len(claimed) == 0 {
 			return err
 		}
@@ -51,7 +51,7 @@ type pushResult struct {
 	refusesKey bool   // for our key
 }
 
-func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collections.ClaimedPush, p *dispatchRound) {
+func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collections.LeasedPush, p *dispatchRound) {
 	end, ok := d.attempt(ctx, app, push, p)
 	if !ok {
 		return // the service stops or the database failed: the lease expires and the push is retried
@@ -76,7 +76,7 @@ func (d *Dispatcher) deliver(ctx context.Context, app core.App, push *collection
 }
 
 // attempt sends a push, unless its token or age forbids it. ok is false if there is no result to record.
-func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collections.ClaimedPush, p *dispatchRound) (end pushResult, ok bool) {
+func (d *Dispatcher) attempt(ctx context.Context, app core.App, push *collections.LeasedPush, p *dispatchRound) (end pushResult, ok bool) {
 	now := d.Clock()
 	m := optionsFor(push.Channel, push.Type, push.Severity)
 	end = pushResult{FinishedPush: collections.FinishedPush{ID: push.ID, Body: push.Body, Status: collections.PushFailed}, tokenID: push.TokenID}
@@ -158,7 +158,7 @@ func (r pushResult) postpone(at, expiresAt time.Time, uncounted bool) pushResult
 	return r
 }
 
-func payloadFor(push *collections.ClaimedPush, body string) []byte {
+func payloadFor(push *collections.LeasedPush, body string) []byte {
 	title := push.Title
 	if !slices.Contains(pushTitles, title) {
 		title = genericTexts[push.Channel][0]

@@ -205,7 +205,7 @@ func knownIdentifiers(app core.App, patientID string, isResponsible bool) ([]phi
 	}
 	d := patient.Demographics()
 	known := phi.KnownPatient{
-		First: d.FirstName, Last: d.LastName, IsRecipients: isResponsible,
+		First: d.FirstName, Last: d.LastName, IsInRecipientsCare: isResponsible,
 		Identifiers: []string{patient.MRN(), patient.ExternalID(), d.Phone, d.Email},
 	}
 	if d.Address != nil {

@@ -205,8 +205,8 @@ func (r registration) fill(token *collections.PushToken, p *Push, now time.Time)
 	for field, value := range map[string]any{
 		collections.TokenToken: r.token, collections.TokenType: r.kind, collections.TokenDeviceID: r.device, collections.TokenPlatform: r.platform,
 		collections.TokenAppVersion: r.version, collections.TokenDeliverable: p.Delivers(r.kind),
-		collections.TokenHint: string(hint[max(0, len(hint)-6):]), collections.TokenExpiresAt: collections.Instant(r.expires),
-		collections.ColumnUpdatedAt: collections.Instant(now), collections.TokenReason: "",
+		collections.TokenHint: string(hint[max(0, len(hint)-6):]), collections.TokenExpiresAt: collections.FormatInstant(r.expires),
+		collections.ColumnUpdatedAt: collections.FormatInstant(now), collections.TokenReason: "",
 	} {
 		token.Set(field, value)
 	}

@@ -17,7 +17,7 @@ import (
 // contextDays is the length of the mean that an in-app text compares a reading with.
 const contextDays = 7
 
-// scoreType is the alert about several values that together mean danger, and clockType that about a device's clock, which is dated by receipt.
+// scoreType and clockType are alert types of internal/alerts, which imports this package.
 const (
 	scoreType = "early_warning"
 	clockType = "device_clock"
@@ -67,7 +67,7 @@ func isDatedByReceipt(app core.App, alert *collections.Alert) (bool, error) {
 		if err != nil {
 			return false, collections.IgnoreNotFound(err)
 		}
-		return newest.GetString(collections.ObservationMeasuredAt) != collections.Instant(alert.MeasuredAt()), nil
+		return newest.GetString(collections.ObservationMeasuredAt) != collections.FormatInstant(alert.MeasuredAt()), nil
 	}
 	if alert.QuarantineID() == "" {
 		return false, nil
@@ -115,12 +115,12 @@ func meansOf(app core.App, alert *collections.Alert) (string, error) {
 
 // groupOf returns the parameters of an alert's type, or those that share a group with the parameter that it names.
 func groupOf(alertType, parameter string) (group []*vitals.Parameter) {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Name == parameter {
 			alertType = p.Group
 		}
 	}
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Group == alertType {
 			group = append(group, p)
 		}

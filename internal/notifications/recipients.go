@@ -30,7 +30,7 @@ func (r recipients) forAnnouncement(a *collections.Announcement, m kindRule) ([]
 		return nil, fmt.Errorf("find recipients: %w", err)
 	}
 	if a.User != "" {
-		named, err := collections.ActiveUser(r.app, a.User)
+		named, err := collections.ActiveUserIDs(r.app, a.User)
 		if err != nil {
 			return nil, err
 		}
@@ -67,8 +67,8 @@ func (r recipients) careTeam(a *collections.Announcement) ([]string, error) {
 	return r.managers(a)
 }
 
-// QueueForCareTeam queues a mail for each recipient of a patient's alerts. The mail contains no names, so it takes no parameters.
-func QueueForCareTeam(tx core.App, template Template, patientID string, now time.Time) error {
+// QueueMailForCareTeam queues a mail for each recipient of a patient's alerts. The mail contains no names, so it takes no parameters.
+func QueueMailForCareTeam(tx core.App, template Template, patientID string, now time.Time) error {
 	r := recipients{app: tx}
 	team, err := r.careTeam(&collections.Announcement{Patient: patientID})
 	if err == nil {
@@ -82,7 +82,7 @@ func QueueForCareTeam(tx core.App, template Template, patientID string, now time
 		if err != nil {
 			return err
 		}
-		if err := Queue(tx, template, user, nil, now); err != nil {
+		if err := QueueMail(tx, template, user, nil, now); err != nil {
 			return err
 		}
 	}
@@ -125,8 +125,8 @@ func (r recipients) workers(a *collections.Announcement) ([]string, error) {
 	return append(people, starters...), err
 }
 
-// supervisors returns the workers of an escalation and the clinical managers.
-func (r recipients) supervisors(a *collections.Announcement) ([]string, error) {
+// workersAndManagers returns the workers of an escalation and the clinical managers.
+func (r recipients) workersAndManagers(a *collections.Announcement) ([]string, error) {
 	people, err := r.workers(a)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (r recipients) supervisors(a *collections.Announcement) ([]string, error) {
 
 // allLevels returns the supervisors of an escalation and the administrators.
 func (r recipients) allLevels(a *collections.Announcement) ([]string, error) {
-	people, err := r.supervisors(a)
+	people, err := r.workersAndManagers(a)
 	if err != nil {
 		return nil, err
 	}
@@ -229,8 +229,8 @@ func NotifyOfBrokenAudit(app core.App, firstInvalidID int64, now time.Time) erro
 	})
 }
 
-// NotifyOfProgramAccess notifies every administrator that a person created or changed an access of a program; what states who did what. Such an
-// access outlives the sign-in it was made in, so that a thief would keep it. Source: ASVS 5.0, 6.3.7.
+// NotifyOfProgramAccess notifies administrators that a person created or changed a program's
+// access, which outlives a stolen sign-in. what describes the change. Source: ASVS 5.0, 6.3.7.
 func NotifyOfProgramAccess(tx core.App, what string, now time.Time) error {
 	return NotifyAdministrators(tx, Notice{
 		Channel: "alerts", Type: SystemHealth, Severity: "warning", Title: "The access of a program was changed", Body: what,
@@ -251,7 +251,7 @@ func NotifyAdministrators(tx core.App, notice Notice, mail Template, now time.Ti
 		if err := Notify(tx, admin.Id, notice, now); err != nil {
 			return err
 		}
-		if err := Queue(tx, mail, admin, nil, now); err != nil {
+		if err := QueueMail(tx, mail, admin, nil, now); err != nil {
 			return err
 		}
 	}

@@ -26,8 +26,9 @@ type ArchiveDraft struct {
 	Confirmed   bool
 }
 
-// recordedLate is how long after its beginning monitoring may be entered. Source: docs/decisions/patients.md, "Archiving and death".
-const recordedLate = 30 * 24 * time.Hour
+// maxEntryDelay is how long after monitoring began its patient may be entered. Source:
+// docs/decisions/patients.md, "Archiving and death".
+const maxEntryDelay = 30 * 24 * time.Hour
 
 // Read checks the body. Dates are in the patient's zone; born is the date of birth, YYYY-MM-DD, and began when monitoring began.
 // Source: docs/decisions/patients.md, "Archiving and death".
@@ -60,11 +61,12 @@ func (b ArchiveBody) Read(c *validate.Checks, now time.Time, zone *time.Location
 	return d
 }
 
-// MonitoringBegan returns when a patient's monitoring began at the latest: the first consent, device or minutes, or some time before the record.
+// MonitoringBegan returns the time before which monitoring cannot have ended: the first consent,
+// device or minutes on record, or maxEntryDelay before the record was created; the earlier one counts.
 // Source: docs/decisions/patients.md, "Archiving and death".
 func MonitoringBegan(app core.App, p *collections.Patient) (time.Time, error) {
 	first, err := collections.FirstMonitored(app, p.Id)
-	if began := p.CreatedAt().Add(-recordedLate); first.IsZero() || began.Before(first) {
+	if began := p.CreatedAt().Add(-maxEntryDelay); first.IsZero() || began.Before(first) {
 		return began, err
 	}
 	return first, err

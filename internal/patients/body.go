@@ -59,7 +59,7 @@ type AddressBody struct {
 type kindBody struct {
 	PerDay validate.Integer                  `json:"per_day"`
 	Days   validate.Field[[]validate.String] `json:"days"`
-	Others validate.Others                   `json:",embed"`
+	Others validate.UnknownMembers           `json:",embed"`
 }
 
 // Draft is a validated [Body]: values by column. Columns that are not in it keep their values. It refuses to print.
@@ -88,20 +88,20 @@ func (b Body) Read(c *validate.Checks, now time.Time, practice *time.Location) D
 	d := map[string]any{
 		collections.PatientFirstName:   c.Text("first_name", b.FirstName, validate.Required(100)),
 		collections.PatientLastName:    c.Text("last_name", b.LastName, validate.Required(100)),
-		collections.PatientDateOfBirth: birthDate(c, b.DateOfBirth, now.In(practice).Format(time.DateOnly)),
+		collections.PatientDateOfBirth: readBirthDate(c, b.DateOfBirth, now.In(practice).Format(time.DateOnly)),
 		collections.PatientGender:      c.Text("gender", b.Gender, validate.Required(0).OneOf("male", "female", "other", "unknown")),
 		collections.PatientPhone:       c.Phone("phone", b.Phone),
-		collections.PatientEmail:       email(c, b.Email),
-		collections.PatientAddress:     address(c, b.Address),
+		collections.PatientEmail:       readEmail(c, b.Email),
+		collections.PatientAddress:     readAddress(c, b.Address),
 	}
 	// Omitted members stay out of the draft, so that a replacement keeps the stored values.
 	validate.NotNull(c, "mrn", b.MRN)
 	if b.MRN.Sent() {
-		d[collections.PatientMRN] = c.Text("mrn", b.MRN, validate.Optional(50).Identifier().Matching(validate.MRN,
+		d[collections.PatientMRN] = c.Text("mrn", b.MRN, validate.Optional(50).Identifier().Matching(validate.MRNPattern,
 			"Must start with a letter or digit and contain only letters, digits, dots, underscores and hyphens."))
 	}
 	if b.SSN.Sent() {
-		d[collections.PatientSSN] = ssn(c, b.SSN)
+		d[collections.PatientSSN] = readSSN(c, b.SSN)
 	}
 	if b.ExternalID.Sent() {
 		b.ExternalID.Value = strings.TrimPrefix(strings.TrimSpace(b.ExternalID.Value), "Patient/")
@@ -115,21 +115,21 @@ func (b Body) Read(c *validate.Checks, now time.Time, practice *time.Location) D
 	}
 	if b.PrimaryProviderID.Sent() {
 		d[collections.PatientPrimaryProvider] = ""
-		if id := number(c, "primary_provider_id", b.PrimaryProviderID, msgProvider); id > 0 {
+		if id := readNumber(c, "primary_provider_id", b.PrimaryProviderID, msgProvider); id > 0 {
 			d[collections.PatientPrimaryProvider] = collections.NumberID(id)
 		}
 	}
 	if b.Insurance.Sent() {
-		insurance(c, b.Insurance, now.In(practice).Format(time.DateOnly), d)
+		readInsurance(c, b.Insurance, now.In(practice).Format(time.DateOnly), d)
 	}
 	if b.ReferringProvider.Sent() {
 		d[collections.PatientReferringProvider] = practitioner(c, "referring_provider", b.ReferringProvider).Plaintext()
 	}
 	if b.ICD10Codes.Sent() {
-		d[collections.PatientICD10Codes] = icd10Codes(c, b.ICD10Codes)
+		d[collections.PatientICD10Codes] = readICD10Codes(c, b.ICD10Codes)
 	}
 	if b.MonitoringSchedule.Sent() {
-		d[collections.PatientMonitoringSchedule] = schedule(c, b.MonitoringSchedule)
+		d[collections.PatientMonitoringSchedule] = readSchedule(c, b.MonitoringSchedule)
 	}
 	readMessaging(c, b, d)
 	return Draft{d}
@@ -144,8 +144,8 @@ func (b Body) ReadReplacement(c *validate.Checks, now time.Time, practice *time.
 	return b.Read(c, now, practice)
 }
 
-// address returns the sealed form of an address; "" for none.
-func address(c *validate.Checks, f validate.Field[AddressBody]) string {
+// readAddress returns the sealed form of an address; "" for none.
+func readAddress(c *validate.Checks, f validate.Field[AddressBody]) string {
 	body, ok := validate.Nested(c, "address", f, msgObject)
 	if !ok {
 		return ""
@@ -176,8 +176,8 @@ func address(c *validate.Checks, f validate.Field[AddressBody]) string {
 	return text
 }
 
-// icd10Codes returns the codes in upper case, without duplicates.
-func icd10Codes(c *validate.Checks, f validate.Field[[]validate.String]) []string {
+// readICD10Codes returns the codes in upper case, without duplicates.
+func readICD10Codes(c *validate.Checks, f validate.Field[[]validate.String]) []string {
 	codes := []string{}
 	for name, code := range validate.Texts(c, "icd10_codes", f, maxCodes, "Must be a list of codes.", validate.Required(0).Identifier()) {
 		if code = strings.ToUpper(code); !validate.ValidICD10(code) {
@@ -189,8 +189,8 @@ func icd10Codes(c *validate.Checks, f validate.Field[[]validate.String]) []strin
 	return codes
 }
 
-// schedule returns nil for null, which means one reading a day of each assigned device.
-func schedule(c *validate.Checks, f validate.Field[map[string]validate.Field[kindBody]]) any {
+// readSchedule returns nil for null, which means one reading a day of each assigned device.
+func readSchedule(c *validate.Checks, f validate.Field[map[string]validate.Field[kindBody]]) any {
 	kinds, ok := validate.Nested(c, "monitoring_schedule", f, msgObject)
 	if !ok {
 		return nil
@@ -206,7 +206,7 @@ func schedule(c *validate.Checks, f validate.Field[map[string]validate.Field[kin
 		}
 		name := "monitoring_schedule." + kind
 		if body, ok := validate.Nested(c, name, field, msgObject); ok {
-			c.RejectOthers(name+".", body.Others)
+			c.RejectUnknown(name+".", body.Others)
 			expected[kind] = collections.Expectation{PerDay: perDay(c, name+".per_day", body.PerDay), Days: weekdays(c, name+".days", body.Days)}
 		}
 	}

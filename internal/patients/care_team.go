@@ -51,7 +51,7 @@ type memberDraft struct{ user, role string }
 // Read checks a body as far as possible without stored data.
 func (b CareTeamBody) Read(c *validate.Checks) CareTeamDraft {
 	d := CareTeamDraft{setsProvider: b.PrimaryProviderID.Sent(), setsMembers: b.Members.Sent()}
-	if id := number(c, "primary_provider_id", b.PrimaryProviderID, msgProvider); id > 0 {
+	if id := readNumber(c, "primary_provider_id", b.PrimaryProviderID, msgProvider); id > 0 {
 		d.provider = collections.NumberID(id)
 	}
 	for name, item := range validate.Items(c, "members", b.Members, maxMembers, "Must be a list of members.") {
@@ -63,7 +63,7 @@ func (b CareTeamBody) Read(c *validate.Checks) CareTeamDraft {
 			continue
 		}
 		m := memberDraft{role: c.Text(name+".role", item.Value.Role, validate.Optional(50))}
-		if id := number(c, name+".user_id", item.Value.UserID, msgMember); id > 0 {
+		if id := readNumber(c, name+".user_id", item.Value.UserID, msgMember); id > 0 {
 			m.user = collections.NumberID(id)
 		}
 		if slices.ContainsFunc(d.members, func(other memberDraft) bool { return other.user == m.user && m.user != "" }) {
@@ -245,9 +245,9 @@ func GuardMember(app core.App, record *core.Record, now time.Time) error {
 	return nil
 }
 
-// OnCareTeam reports whether a user (record id) is primary provider or care-team member of a patient.
+// IsOnCareTeam reports whether a user (record id) is primary provider or care-team member of a patient.
 // Source: docs/decisions/patients.md, "Care team".
-func OnCareTeam(app core.App, patientID, userID string) (bool, error) {
+func IsOnCareTeam(app core.App, patientID, userID string) (bool, error) {
 	own, err := collections.PatientIDsOfTeam(app, userID, patientID)
 	return len(own) > 0, err
 }

@@ -51,8 +51,8 @@ func (b ConsentBody) Read(c *validate.Checks, now time.Time, practice *time.Loca
 	columns := map[string]any{
 		collections.ConsentType:              c.Text("type", b.Type, validate.Required(0).OneOf("rpm", "ccm", "data_sharing", "messaging")),
 		collections.ConsentMethod:            c.Text("method", b.Method, validate.Required(0).OneOf("written", "verbal", "electronic")),
-		collections.ConsentGrantedAt:         collections.Instant(granted),
-		collections.ConsentExpiresAt:         collections.Instant(expires),
+		collections.ConsentGrantedAt:         collections.FormatInstant(granted),
+		collections.ConsentExpiresAt:         collections.FormatInstant(expires),
 		collections.ConsentObtainedBy:        c.Text("obtained_by", b.ObtainedBy, validate.Optional(254)),
 		collections.ConsentDocumentReference: c.Text("document_reference", b.DocumentReference, validate.Optional(500)),
 		collections.ConsentNotes:             c.Text("notes", b.Notes, validate.Optional(4000).Multiline()),
@@ -93,7 +93,7 @@ func GrantConsent(app core.App, patientID string, draft Draft, by audit.Actor, n
 		}
 		consent.Set(collections.ColumnPatient, patientID)
 		consent.Set(collections.ConsentRecordedBy, by.Email)
-		consent.Set(collections.ColumnCreatedAt, collections.Instant(now))
+		consent.Set(collections.ColumnCreatedAt, collections.FormatInstant(now))
 		if err := tx.Save(consent); err != nil {
 			return asFault(err)
 		}
@@ -141,8 +141,8 @@ func RevokeConsent(app core.App, patientID string, number int64, r Revocation, b
 		if !r.EffectiveAt.IsZero() && r.EffectiveAt.Before(revoked.GrantedAt()) {
 			return fault.Field("effective_at", msgEffective)
 		}
-		revoked.Set(collections.ConsentRevokedAt, collections.Instant(now))
-		revoked.Set(collections.ConsentEffectiveAt, collections.Instant(r.EffectiveAt))
+		revoked.Set(collections.ConsentRevokedAt, collections.FormatInstant(now))
+		revoked.Set(collections.ConsentEffectiveAt, collections.FormatInstant(r.EffectiveAt))
 		revoked.Set(collections.ConsentRevokedBy, by.Email)
 		revoked.Set(collections.ConsentRevokeReason, r.Reason.Reveal())
 		if err := tx.Save(revoked); err != nil {
@@ -151,7 +151,7 @@ func RevokeConsent(app core.App, patientID string, number int64, r Revocation, b
 		entry := consentEntry(audit.ConsentRevoke, revoked, by)
 		entry.Reason = r.Reason
 		if !r.EffectiveAt.IsZero() {
-			entry.Changes["effective_at"] = audit.Change{New: collections.Instant(r.EffectiveAt)}
+			entry.Changes["effective_at"] = audit.Change{New: collections.FormatInstant(r.EffectiveAt)}
 		}
 		return audit.Append(tx, entry, now)
 	})
@@ -176,8 +176,8 @@ func ConsentStatus(consent *collections.Consent, at time.Time) string {
 	return ConsentActive
 }
 
-// revocation are the columns of a consent that may change, once.
-var revocation = []string{collections.ConsentRevokedAt, collections.ConsentRevokedBy, collections.ConsentRevokeReason, collections.ConsentEffectiveAt}
+// revocationColumns are the columns of a consent that may change, once.
+var revocationColumns = []string{collections.ConsentRevokedAt, collections.ConsentRevokedBy, collections.ConsentRevokeReason, collections.ConsentEffectiveAt}
 
 var errConsentFixed = errors.New("a consent is never edited: revoke it and record another")
 
@@ -196,7 +196,7 @@ func GuardConsent(app core.App, record *core.Record, by audit.Actor, now time.Ti
 		if consent.GetString(name) == stored.GetString(name) {
 			continue
 		}
-		if !slices.Contains(revocation, name) || !stored.RevokedAt().IsZero() {
+		if !slices.Contains(revocationColumns, name) || !stored.RevokedAt().IsZero() {
 			return validation.Errors{name: validation.NewError("fixed", errConsentFixed.Error())}
 		}
 	}
@@ -241,7 +241,7 @@ func newConsent(app core.App, consent *collections.Consent, by audit.Actor, now 
 	if len(wrong) > 0 {
 		return wrong
 	}
-	for column, value := range map[string]string{collections.ColumnCreatedAt: collections.Instant(now), collections.ConsentRecordedBy: authorOf(by)} {
+	for column, value := range map[string]string{collections.ColumnCreatedAt: collections.FormatInstant(now), collections.ConsentRecordedBy: authorOf(by)} {
 		if consent.GetString(column) == "" {
 			consent.Set(column, value)
 		}

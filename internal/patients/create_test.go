@@ -141,7 +141,7 @@ func TestCreateStoresEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !row.GetBool("listed") || row.GetInt("risk_score") != 0 || row.GetString("risk_level") != "no_data" || row.GetString("enrolled_at") != collections.Instant(vigiltest.Clock) {
+	if !row.GetBool("listed") || row.GetInt("risk_score") != 0 || row.GetString("risk_level") != "no_data" || row.GetString("enrolled_at") != collections.FormatInstant(vigiltest.Clock) {
 		t.Errorf("triage row %v", row.FieldsData())
 	}
 }
@@ -239,7 +239,7 @@ func TestTakenValuesAndUnknownReferences(t *testing.T) {
 }
 
 func deleted(app core.App, p *collections.Patient) error {
-	p.Set("deleted_at", collections.Instant(vigiltest.Clock))
+	p.Set("deleted_at", collections.FormatInstant(vigiltest.Clock))
 	return app.Save(p)
 }
 
@@ -317,7 +317,7 @@ func TestParallelCreates(t *testing.T) {
 // A record saved as the dashboard does, without this package's functions.
 func TestGuardAppliesTheSameRules(t *testing.T) {
 	app := newPatientsApp(t)
-	record, err := collections.New(app, collections.Patients)
+	record, err := collections.NewRecord(app, collections.Patients)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,9 @@ type ListOrder string
 
 // The orders of the contract.
 const (
-	ByLastName     ListOrder = "last_name"
-	ByCreation     ListOrder = "created_at"
-	ByCreationLast ListOrder = "-created_at"
+	ByLastName           ListOrder = "last_name"
+	ByCreation           ListOrder = "created_at"
+	ByCreationDescending ListOrder = "-created_at"
 )
 
 const (
@@ -317,7 +317,7 @@ func (o ListOrder) compare(a, b *entry) int {
 	switch o {
 	case ByCreation:
 		return byCreation(a, b)
-	case ByCreationLast:
+	case ByCreationDescending:
 		return byCreation(b, a)
 	}
 	return byName(a, b)

@@ -105,7 +105,7 @@ func (d *directoryBase) nth(n int, order ListOrder) int {
 	switch order {
 	case ByCreation:
 		return int(d.byCreation[n])
-	case ByCreationLast:
+	case ByCreationDescending:
 		return int(d.byCreation[len(d.byCreation)-1-n])
 	}
 	return n

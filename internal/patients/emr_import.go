@@ -56,7 +56,7 @@ type ImportResult struct {
 	Reason string
 	// EMRFault: the EMR has no such patient or did not answer.
 	EMRFault bool
-	// Excluded lists optional values in a form that is not accepted.
+	// LeftOut lists the optional values that were omitted because they are invalid.
 	LeftOut []string
 }
 
@@ -135,7 +135,7 @@ func fetchAll(ctx context.Context, chart EMRReader, ids []string, which []int) (
 			continue
 		}
 		group.Wait()
-		reached = !unreachable(found[n].failure)
+		reached = !isUnreachable(found[n].failure)
 		if !reached && (n+1 == firstReads || n+1 == len(which)) {
 			return nil, found[0].failure
 		}
@@ -147,8 +147,8 @@ func fetchAll(ctx context.Context, chart EMRReader, ids []string, which []int) (
 	return found, nil
 }
 
-// unreachable reports whether a failure would affect every patient, not just one record.
-func unreachable(e *emr.Error) bool {
+// isUnreachable reports whether a failure would affect every patient, not just one record.
+func isUnreachable(e *emr.Error) bool {
 	if e == nil {
 		return false
 	}
@@ -208,8 +208,8 @@ func importOne(app core.App, found emr.Patient, what ImportRequest, by audit.Act
 // requiredFromEMR are the required fields, with their names for users.
 var requiredFromEMR = map[string]string{"first_name": "first name", "last_name": "last name", "date_of_birth": "date of birth", "external_id": "id"}
 
-// draftOf checks the EMR's record as the body of a new patient. Invalid optional values are omitted and listed in leftOut; invalid required
-// ones are listed in lacks.
+// draftOf checks the EMR's record as the body of a new patient. Invalid optional values are omitted
+// and listed in leftOut; missing or invalid required ones are listed in missing.
 func draftOf(found emr.Patient, now time.Time, practice *time.Location) (draft Draft, leftOut, missing []string) {
 	body := bodyFromEMR(found)
 	checks := validate.NewChecks()

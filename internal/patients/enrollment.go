@@ -74,7 +74,7 @@ type EnrollmentStep struct {
 type Enrollment struct {
 	State   string           `json:"state"`
 	Done    int              `json:"done"` // steps
-	Of      int              `json:"of"`
+	Total   int              `json:"of"`
 	Missing int              `json:"missing"` // items
 	Stops   []string         `json:"stops"`
 	Steps   []EnrollmentStep `json:"steps"`
@@ -82,15 +82,15 @@ type Enrollment struct {
 
 // EnrollmentFacts is the input of [DecideEnrollment].
 type EnrollmentFacts struct {
-	Ready        billing.Readiness
-	Claim        claims.FirstClaimCheck
-	RequireOrder bool // the practice bills only ordered monitoring
-	Delivers     bool // the practice delivers readings to an EMR
-	Linked       bool // the patient is linked to an EMR record
-	Team         int  // care-team members, including the primary provider
-	Needs        templates.Needs
-	Visited      bool // an established-patient visit is recorded
-	Expects      bool // the schedule, or the default without one, expects readings
+	Ready           billing.Readiness
+	Claim           claims.FirstClaimCheck
+	RequireOrder    bool // the practice bills only ordered monitoring
+	Delivers        bool // the practice delivers readings to an EMR
+	Linked          bool // the patient is linked to an EMR record
+	Team            int  // care-team members, including the primary provider
+	Needs           templates.Needs
+	HasVisit        bool // an established-patient visit is recorded
+	ExpectsReadings bool // the schedule, or the default without one, expects readings
 }
 
 // DecideEnrollment returns what is missing in an enrollment, by step. It has no rules of its own: preflight defines what a payer rejects,
@@ -153,9 +153,9 @@ func (d *decision) billing(f EnrollmentFacts) {
 	}
 }
 
-// claim adds the preflight findings of the first claim. What must be corrected elsewhere, at the payer or a staff member, does not block
-// the patient.
-// Source: docs/decisions/claims.md, "Preflight".
+// claim adds the preflight findings of the first claim. A finding that must be corrected elsewhere,
+// such as in the record of the payer or of a staff member, does not block the patient. Source:
+// docs/decisions/claims.md, "Preflight".
 func (d *decision) claim(f EnrollmentFacts) {
 	for _, finding := range f.Claim.Errors {
 		step, elsewhere := stepOf(finding.Field)
@@ -187,7 +187,7 @@ func (d *decision) claim(f EnrollmentFacts) {
 			d.addHint(StepPayer, newItem(finding.Code, finding.Field, finding.Message, "It changes nothing.", ""))
 		}
 	}
-	if !f.Visited {
+	if !f.HasVisit {
 		d.addHint(StepOrder, newItem("no_established_visit", "orders", "No visit as an established patient is on record.", "An audit requires it.", ""))
 	}
 }
@@ -220,7 +220,7 @@ func (d *decision) monitoring(f EnrollmentFacts) {
 	if f.Team == 0 {
 		d.addMissing(StepTeam, newItem("no_team", "", "The care team is empty.", "Alerts go to all clinical managers, and no one is responsible for the patient.", StopsAlerts))
 	}
-	if !f.Expects {
+	if !f.ExpectsReadings {
 		d.addHint(StepSchedule, newItem("nothing_expected", "monitoring_schedule", "The schedule expects nothing.", "No missed reading is noticed.", ""))
 	}
 	if f.Needs.Thresholds {
@@ -232,7 +232,7 @@ func (d *decision) monitoring(f EnrollmentFacts) {
 }
 
 func (d *decision) result() Enrollment {
-	e := Enrollment{State: EnrollmentDone, Of: len(EnrollmentSteps), Stops: []string{}}
+	e := Enrollment{State: EnrollmentDone, Total: len(EnrollmentSteps), Stops: []string{}}
 	stops := map[string]bool{}
 	for _, name := range EnrollmentSteps {
 		s := d.steps[name]
@@ -268,11 +268,11 @@ type Enrollments struct {
 
 	lock sync.Mutex
 	// cached are the preflight results, which take the longest because records are sealed, until a version or stamp changes.
-	cached map[string]prospect
+	cached map[string]cachedClaimCheck
 }
 
-// prospect is a preflight result for a version of a record.
-type prospect struct {
+// cachedClaimCheck is a preflight result for a version of a record.
+type cachedClaimCheck struct {
 	version int64
 	stamp   string
 	found   claims.FirstClaimCheck
@@ -284,8 +284,8 @@ const factsBatch = 1000
 // firstCode is the CPT code of a first month.
 const firstCode = billing.DeviceSupply
 
-// Of returns the enrollment of a patient.
-func (e *Enrollments) Of(app core.App, p *collections.Patient, now time.Time) (Enrollment, error) {
+// ForPatient returns the enrollment of a patient.
+func (e *Enrollments) ForPatient(app core.App, p *collections.Patient, now time.Time) (Enrollment, error) {
 	ids := []string{p.Id}
 	found, err := e.Billing.Claims.CheckFirstClaims(app, ids, firstCode, e.Billing.Day(now))
 	if err != nil {
@@ -308,8 +308,8 @@ func (e *Enrollments) Of(app core.App, p *collections.Patient, now time.Time) (E
 		return Enrollment{}, err
 	}
 	schedule := p.MonitoringSchedule()
-	f.Needs, f.Linked, f.Expects = needs[p.Id], p.ExternalID() != "", schedule == nil || len(schedule) > 0
-	f.Visited = slices.ContainsFunc(orders, func(o collections.FirstOrder) bool { return o.Kind == collections.EstablishedVisit })
+	f.Needs, f.Linked, f.ExpectsReadings = needs[p.Id], p.ExternalID() != "", schedule == nil || len(schedule) > 0
+	f.HasVisit = slices.ContainsFunc(orders, func(o collections.FirstOrder) bool { return o.Kind == collections.EstablishedVisit })
 	return DecideEnrollment(f), nil
 }
 
@@ -335,7 +335,7 @@ func (e *Enrollments) facts(app core.App, ids []string, now time.Time) (map[stri
 	for _, id := range ids {
 		all[id] = EnrollmentFacts{
 			Ready: ready[id], RequireOrder: e.Billing.RequireOrder, Delivers: delivers, Team: len(teams[id]),
-			Needs: templates.Needs{Thresholds: needs[id].Thresholds}, Visited: true, Expects: true,
+			Needs: templates.Needs{Thresholds: needs[id].Thresholds}, HasVisit: true, ExpectsReadings: true,
 		}
 	}
 	return all, nil

@@ -35,8 +35,8 @@ var (
 	dayNames = []string{"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
 )
 
-// number returns the optional integer id of another object; 0 for none.
-func number(c *validate.Checks, name string, f validate.Integer, complaint string) int64 {
+// readNumber returns the optional integer id of another object; 0 for none.
+func readNumber(c *validate.Checks, name string, f validate.Integer, complaint string) int64 {
 	id := c.Integer(name, f, false)
 	if id == nil {
 		return 0
@@ -48,7 +48,7 @@ func number(c *validate.Checks, name string, f validate.Integer, complaint strin
 	return *id
 }
 
-func birthDate(c *validate.Checks, f validate.String, today string) string {
+func readBirthDate(c *validate.Checks, f validate.String, today string) string {
 	text := c.Text("date_of_birth", f, validate.Required(0).Identifier())
 	if text == "" {
 		return ""
@@ -61,8 +61,8 @@ func birthDate(c *validate.Checks, f validate.String, today string) string {
 	return text
 }
 
-// ssn returns the nine digits. Source: docs/decisions/patients.md, "SSN".
-func ssn(c *validate.Checks, f validate.String) string {
+// readSSN returns the nine digits. Source: docs/decisions/patients.md, "SSN".
+func readSSN(c *validate.Checks, f validate.String) string {
 	text := c.Text("ssn", f, validate.Optional(0).Identifier().Matching(ssnPattern, "Must have the form AAA-GG-SSSS or nine digits."))
 	digits := validate.Digits(text)
 	if text == "" || len(digits) != 9 {
@@ -80,7 +80,7 @@ func ssn(c *validate.Checks, f validate.String) string {
 	return digits
 }
 
-func email(c *validate.Checks, f validate.String) string {
+func readEmail(c *validate.Checks, f validate.String) string {
 	text := c.Text("email", f, validate.Optional(254).Identifier())
 	if text != "" && (!mailboxPattern.MatchString(text) || strings.LastIndexByte(text, '@') > 64) {
 		c.Reject("email", "Must be a valid e-mail address.")

@@ -297,7 +297,7 @@ func updateBlindIndexes(p *collections.Patient, changed []string) error {
 
 // setVersionAndTimes sets version and times, except a time set by the writer.
 func setVersionAndTimes(p, stored *collections.Patient, now time.Time) {
-	at := collections.Instant(now)
+	at := collections.FormatInstant(now)
 	if stored == nil {
 		p.Set(collections.PatientVersion, 1)
 		if p.GetString(collections.ColumnCreatedAt) == "" {

@@ -28,10 +28,10 @@ const maxHoldDays = 30
 
 // HoldBody is the body that sets a patient hold.
 type HoldBody struct {
-	Reason validate.String `json:"reason"`
-	Until  validate.String `json:"until"`
-	Notes  validate.String `json:"notes"`
-	Others validate.Others `json:",embed"`
+	Reason validate.String         `json:"reason"`
+	Until  validate.String         `json:"until"`
+	Notes  validate.String         `json:"notes"`
+	Others validate.UnknownMembers `json:",embed"`
 }
 
 // HoldDraft is a validated [HoldBody].
@@ -48,7 +48,7 @@ func (b HoldBody) Read(c *validate.Checks, now time.Time, zone *time.Location) H
 		notes:  phi.Text(c.Text("notes", b.Notes, validate.Optional(4000).Multiline())),
 	}
 	at, day := dateOrInstant(c, "until", b.Until, true, zone)
-	c.RejectOthers("", b.Others)
+	c.RejectUnknown("", b.Others)
 	last := now.In(zone).AddDate(0, 0, maxHoldDays)
 	latest := last
 	if elapsed := now.Add(maxHoldDays * 24 * time.Hour); elapsed.After(latest) { // a change of clocks takes no hour from the hold
@@ -94,10 +94,10 @@ func SetHold(app core.App, id string, d HoldDraft, by audit.Actor, now time.Time
 			return fault.State("invalid_state", "The patient is archived. Unarchive the patient first.")
 		}
 		if !p.Hold().InForce(now) {
-			p.Set(collections.PatientHoldFrom, collections.Instant(now))
+			p.Set(collections.PatientHoldFrom, collections.FormatInstant(now))
 		}
 		p.Set(collections.PatientHoldReason, d.reason)
-		p.Set(collections.PatientHoldUntil, collections.Instant(d.until))
+		p.Set(collections.PatientHoldUntil, collections.FormatInstant(d.until))
 		p.Set(collections.PatientHoldEndedAt, "")
 		p.Set(collections.PatientHoldBy, authorOf(by))
 		p.Set(collections.PatientHoldNotes, d.notes.Reveal())
@@ -111,7 +111,7 @@ func EndHold(app core.App, id string, by audit.Actor, now time.Time) (*collectio
 		if !p.Hold().InForce(now) {
 			return fault.Missing()
 		}
-		p.Set(collections.PatientHoldEndedAt, collections.Instant(now))
+		p.Set(collections.PatientHoldEndedAt, collections.FormatInstant(now))
 		return nil
 	})
 }
@@ -131,7 +131,7 @@ func EndDueHolds(ctx context.Context, app core.App, now time.Time) (ended int, e
 			if did = !hold.From.IsZero() && hold.EndedAt.IsZero() && !hold.InForce(now); !did {
 				return errUnchanged // a user was first
 			}
-			p.Set(collections.PatientHoldEndedAt, collections.Instant(hold.Until))
+			p.Set(collections.PatientHoldEndedAt, collections.FormatInstant(hold.Until))
 			return nil
 		})
 		if !did {
@@ -141,19 +141,19 @@ func EndDueHolds(ctx context.Context, app core.App, now time.Time) (ended int, e
 	})
 }
 
-// resolveMissing resolves, when a hold begins, what is open about missing readings: the hold answers it. An escalation that a user works on
-// stays, with the time spent on it.
+// resolveMissing resolves the alerts about missing readings when a hold begins, because the hold
+// explains them. An escalation that a user works on stays, with the time spent on it.
 func resolveMissing(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
 	why := phi.Text("Patient hold: " + p.Hold().Reason + ".")
 	numbers, err := collections.UntakenEscalationsAbout(tx, p.Id, alerts.MissingTypes)
 	if err != nil {
 		return err
 	}
-	return closeWork(tx, p.Id, alerts.MissingTypes, numbers, alerts.ReasonPatientHold, why, by, now)
+	return closeAlertsAndEscalations(tx, p.Id, alerts.MissingTypes, numbers, alerts.ReasonPatientHold, why, by, now)
 }
 
-// closeWork resolves a patient's open alerts of some types, all for nil, cancels escalations, and updates the triage row.
-func closeWork(tx core.App, id string, types []string, numbers []int64, reason string, why phi.Text, by audit.Actor, now time.Time) error {
+// closeAlertsAndEscalations resolves a patient's open alerts of some types, all for nil, cancels escalations, and updates the triage row.
+func closeAlertsAndEscalations(tx core.App, id string, types []string, numbers []int64, reason string, why phi.Text, by audit.Actor, now time.Time) error {
 	closed, err := alerts.CloseOpen(tx, id, types, reason, why, by, now)
 	if err != nil {
 		return err
@@ -183,8 +183,8 @@ type PatientHoldView struct {
 	Notes *string `json:"notes"`
 }
 
-// viewHold returns the hold in force, or nil. Notes and authors are for the staff.
-func viewHold(p *collections.Patient, role authz.Role, now time.Time) *PatientHoldView {
+// viewPatientHold returns the hold in force, or nil. Notes and authors are for the staff.
+func viewPatientHold(p *collections.Patient, role authz.Role, now time.Time) *PatientHoldView {
 	hold := p.Hold()
 	if !hold.InForce(now) {
 		return nil

@@ -39,7 +39,7 @@ func (e *Enrollments) Incomplete(app core.App, careTeamOf string, filter Enrollm
 	if err != nil {
 		return nil, err
 	}
-	prospects, err := e.prospects(app, list, now)
+	prospects, err := e.claimChecks(app, list, now)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func (e *IncompleteEnrollments) add(r EnrollmentRow, filter EnrollmentFilter) {
 	}
 }
 
-// prospects returns the preflight results of all patients; each version of a record is opened once.
-func (e *Enrollments) prospects(app core.App, list []collections.EnrolledPatient, now time.Time) (map[string]claims.FirstClaimCheck, error) {
+// claimChecks returns the preflight results of all patients; each version of a record is opened once.
+func (e *Enrollments) claimChecks(app core.App, list []collections.EnrolledPatient, now time.Time) (map[string]claims.FirstClaimCheck, error) {
 	ids := make([]string, len(list))
 	for i, p := range list {
 		ids[i] = p.ID
@@ -120,26 +120,26 @@ func (e *Enrollments) prospects(app core.App, list []collections.EnrolledPatient
 			found[p.Patient] = p
 		}
 	}
-	e.cacheProspects(list, stale, found, common, own)
+	e.cacheClaimChecks(list, stale, found, common, own)
 	return found, nil
 }
 
-// cacheProspects caches results under the versions listed before the reads: a change in between is read again.
-func (e *Enrollments) cacheProspects(list []collections.EnrolledPatient, stale []string, found map[string]claims.FirstClaimCheck, common string, own map[string]string) {
+// cacheClaimChecks caches results under the versions listed before the reads: a change in between is read again.
+func (e *Enrollments) cacheClaimChecks(list []collections.EnrolledPatient, stale []string, found map[string]claims.FirstClaimCheck, common string, own map[string]string) {
 	if len(stale) == 0 {
 		return
 	}
 	e.lock.Lock()
 	defer e.lock.Unlock()
 	if e.cached == nil {
-		e.cached = make(map[string]prospect, len(list))
+		e.cached = make(map[string]cachedClaimCheck, len(list))
 	}
 	versions := make(map[string]int64, len(list))
 	for _, p := range list {
 		versions[p.ID] = p.Version
 	}
 	for _, id := range stale {
-		e.cached[id] = prospect{versions[id], common + own[id], found[id]}
+		e.cached[id] = cachedClaimCheck{versions[id], common + own[id], found[id]}
 	}
 }
 

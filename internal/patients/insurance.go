@@ -50,13 +50,13 @@ type subscriberBody struct {
 // Relationships are the patient's relationships to the subscriber. Source: ASC X12N 005010X222A1 (837P), SBR02 and PAT01, in plain words.
 var Relationships = []string{"self", "spouse", "child", "other"}
 
-// insurance reads the member into its columns. Data that a payer requires may be missing here: it is entered step by step, and preflight
+// readInsurance reads the member into its columns. Data that a payer requires may be missing here: it is entered step by step, and preflight
 // requires it before a claim is sent.
-func insurance(c *validate.Checks, f validate.Field[InsuranceBody], today string, d map[string]any) {
+func readInsurance(c *validate.Checks, f validate.Field[InsuranceBody], today string, d map[string]any) {
 	body, _ := validate.Nested(c, "insurance", f, msgObject)
-	primary := coverage(c, "insurance", body.coverageBody, today)
+	primary := readCoverage(c, "insurance", body.coverageBody, today)
 	if second, ok := validate.Nested(c, "insurance.secondary", body.Secondary, msgObject); ok {
-		primary.Secondary = coverage(c, "insurance.secondary", second.coverageBody, today)
+		primary.Secondary = readCoverage(c, "insurance.secondary", second.coverageBody, today)
 		if primary.Secondary.Payer != 0 && primary.Secondary.Payer == primary.Payer {
 			c.Reject("insurance.secondary.payer_id", "Must not be the first payer.")
 		}
@@ -80,9 +80,9 @@ func insurance(c *validate.Checks, f validate.Field[InsuranceBody], today string
 // groupPattern is what X12 can carry of a group number.
 var groupPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9 ./_-]*$`)
 
-func coverage(c *validate.Checks, name string, b coverageBody, today string) *phi.Coverage {
+func readCoverage(c *validate.Checks, name string, b coverageBody, today string) *phi.Coverage {
 	covered := &phi.Coverage{
-		Payer:        number(c, name+".payer_id", b.PayerID, msgPayer),
+		Payer:        readNumber(c, name+".payer_id", b.PayerID, msgPayer),
 		MemberID:     c.Text(name+".member_id", b.MemberID, validate.Optional(50).Identifier()),
 		GroupNumber:  c.Text(name+".group_number", b.GroupNumber, validate.Optional(50).Identifier().Matching(groupPattern, "Must be letters, digits, spaces, dots, slashes and hyphens.")),
 		Relationship: c.Text(name+".relationship", b.Relationship, validate.Optional(0).OneOf(Relationships...)),

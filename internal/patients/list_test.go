@@ -61,7 +61,7 @@ func TestList(t *testing.T) {
 		ids[first] = p.Id
 	}
 	update(t, app, ids["Emil"], dbx.Params{"active": false})
-	update(t, app, ids["Fay"], dbx.Params{"active": false, "deleted_at": collections.Instant(vigiltest.Clock)})
+	update(t, app, ids["Fay"], dbx.Params{"active": false, "deleted_at": collections.FormatInstant(vigiltest.Clock)})
 	directory := built(t, app)
 	yes, no := true, false
 	for name, test := range map[string]struct {
@@ -74,7 +74,7 @@ func TestList(t *testing.T) {
 		"archived":         {patients.Query{Active: &no}, "Emil", 1},
 		"deleted":          {patients.Query{Deleted: true}, "Fay", 1},
 		"oldest first":     {patients.Query{Ordering: patients.ByCreation}, "Cleo Ada Bob Dora", 4},
-		"newest first":     {patients.Query{Ordering: patients.ByCreationLast}, "Dora Bob Ada Cleo", 4},
+		"newest first":     {patients.Query{Ordering: patients.ByCreationDescending}, "Dora Bob Ada Cleo", 4},
 		"second page":      {patients.Query{Offset: 2, Limit: 1}, "Ada", 4},
 		"beyond the end":   {patients.Query{Offset: 7}, "", 4},
 		"accents":          {patients.Query{Search: "ANGSTR"}, "Dora Cleo", 2},
@@ -231,7 +231,7 @@ func TestView(t *testing.T) {
 func TestViewHidesWhatTheRoleMayNotSee(t *testing.T) {
 	app := newPatientsApp(t)
 	p := create(t, app, fullBody(vigiltest.User(t, app, authz.Provider).Number(), payer(t, app)))
-	p.Load(object{"active": false, "archived_at": collections.Instant(vigiltest.Clock), "archived_by": "nurse@vigil.test", "archive_reason": "moved", "unarchived_by": "nurse@vigil.test"})
+	p.Load(object{"active": false, "archived_at": collections.FormatInstant(vigiltest.Clock), "archived_by": "nurse@vigil.test", "archive_reason": "moved", "unarchived_by": "nurse@vigil.test"})
 	for role, hidden := range map[authz.Role]string{
 		authz.Admin: "", authz.ClinicalManager: "", authz.Provider: "ssn_last4", authz.Nurse: "ssn_last4", authz.MA: "ssn_last4",
 		authz.DataMonitor: "phone email address",

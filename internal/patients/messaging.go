@@ -41,7 +41,7 @@ func readMessaging(c *validate.Checks, b Body, d map[string]any) {
 		d[collections.PatientPreferredLanguage] = preferredLanguage(c, b.PreferredLanguage)
 	}
 	if b.Messaging.Sent() {
-		d[collections.PatientMessaging] = channels(c, b.Messaging)
+		d[collections.PatientMessaging] = readChannels(c, b.Messaging)
 	}
 	if b.ReminderAt.Sent() {
 		d[collections.PatientReminderAt] = c.Text("reminder_at", b.ReminderAt, validate.Optional(5).Matching(clockTime, "Must be a time of day, such as 18:00."))
@@ -62,8 +62,8 @@ func preferredLanguage(c *validate.Checks, f validate.String) string {
 	return tag.String()
 }
 
-// channels returns nil for null: text messages only.
-func channels(c *validate.Checks, f validate.Field[MessagingBody]) any {
+// readChannels returns nil for null: text messages only.
+func readChannels(c *validate.Checks, f validate.Field[MessagingBody]) any {
 	body, ok := validate.Nested(c, "messaging", f, msgObject)
 	if !ok {
 		return nil
@@ -101,12 +101,14 @@ func AddMessagingConsent(app core.App, views []View, now time.Time) error {
 	return err
 }
 
-// StopMessages records that a patient's phone sent STOP, which ends all channels; did is false if it had before.
+// StopMessages records that a patient's phone sent STOP, which ends all channels; did is false if
+// messages were already stopped.
 func StopMessages(app core.App, id string, by audit.Actor, now time.Time) (did bool, err error) {
 	return setStopped(app, id, now, by, now)
 }
 
-// ResumeMessages records that a patient's phone sent START, which ends a stop; did is false if there was none.
+// ResumeMessages records that a patient's phone sent START, which ends a stop; did is false if
+// messages were not stopped.
 func ResumeMessages(app core.App, id string, by audit.Actor, now time.Time) (did bool, err error) {
 	return setStopped(app, id, time.Time{}, by, now)
 }
@@ -117,7 +119,7 @@ func setStopped(app core.App, id string, at time.Time, by audit.Actor, now time.
 		if did = p.MessagingStoppedAt().IsZero() != at.IsZero(); !did {
 			return errUnchanged
 		}
-		p.Set(collections.PatientMessagingStoppedAt, collections.Instant(at))
+		p.Set(collections.PatientMessagingStoppedAt, collections.FormatInstant(at))
 		return nil
 	})
 	if errors.Is(err, errUnchanged) {

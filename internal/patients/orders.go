@@ -59,7 +59,7 @@ func (b OrderBody) Read(c *validate.Checks, now time.Time, practice *time.Locati
 		c.Reject("ordering_provider", "Only an order of monitoring has one.")
 	}
 	if b.AuthorID.Sent() {
-		d.author = number(c, "author_id", b.AuthorID, msgAuthor)
+		d.author = readNumber(c, "author_id", b.AuthorID, msgAuthor)
 	}
 	return d
 }

@@ -67,7 +67,7 @@ func create(app core.App, draft Draft, event audit.Event, by audit.Actor, now ti
 			return err
 		}
 		draft.applyTo(p)
-		p.Set(collections.ColumnCreatedAt, collections.Instant(now))
+		p.Set(collections.ColumnCreatedAt, collections.FormatInstant(now))
 		if err := tx.Save(p); err != nil {
 			return asFault(err)
 		}
@@ -120,7 +120,7 @@ func modifyIf(app core.App, id string, event audit.Event, by audit.Actor, now ti
 		if err := change(p); err != nil {
 			return err
 		}
-		p.Set(collections.ColumnUpdatedAt, collections.Instant(now))
+		p.Set(collections.ColumnUpdatedAt, collections.FormatInstant(now))
 		p.SetRaw(stateSetKey, by)
 		if err := tx.Save(p); err != nil {
 			return asFault(err)

@@ -108,7 +108,7 @@ func SearchAllStates(app core.App, directory *Directory, typed string, most int)
 var blindIndexed = []string{collections.PatientSSN, collections.PatientEmail, collections.PatientPhone}
 
 // normalizeForIndex returns the indexed form of a value: the digits of an SSN, an e-mail address in lower case, the digits of a phone
-// number without extension and country code 1.
+// readNumber without extension and country code 1.
 func normalizeForIndex(column, value string) string {
 	switch column {
 	case collections.PatientSSN:

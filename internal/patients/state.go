@@ -35,24 +35,24 @@ func Archive(app core.App, id string, d ArchiveDraft, by audit.Actor, now time.T
 	return modifyIf(app, id, audit.PatientArchive, by, now, []Precondition{check}, func(p *collections.Patient) error {
 		p.Set(collections.PatientActive, false)
 		p.Set(collections.PatientDeceasedAt, d.DeceasedAt)
-		p.Set(collections.PatientEffectiveAt, collections.Instant(d.EffectiveAt))
-		p.Set(collections.PatientArchivedAt, collections.Instant(now))
+		p.Set(collections.PatientEffectiveAt, collections.FormatInstant(d.EffectiveAt))
+		p.Set(collections.PatientArchivedAt, collections.FormatInstant(now))
 		p.Set(collections.PatientArchivedBy, authorOf(by))
 		p.Set(collections.PatientArchiveReason, d.Reason.Reveal())
 		return nil
 	})
 }
 
-// Unarchive reactivates an archived patient. Time and reason of the archiving stay on record, a date of death does not, and the effective end of
-// monitoring counts no more.
-// Source: docs/decisions/patients.md, "Unarchive and delete combinations".
+// Unarchive reactivates an archived patient. Time and reason of the archiving stay on record; the
+// date of death is removed, and the effective end of monitoring no longer applies. Source:
+// docs/decisions/patients.md, "Unarchive and delete combinations".
 func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collections.Patient, error) {
 	return modify(app, id, audit.PatientUnarchive, by, now, func(p *collections.Patient) error {
 		if p.Active() {
 			return fault.State("invalid_state", "The patient is not archived.")
 		}
 		p.Set(collections.PatientActive, true)
-		p.Set(collections.PatientUnarchivedAt, collections.Instant(now))
+		p.Set(collections.PatientUnarchivedAt, collections.FormatInstant(now))
 		p.Set(collections.PatientUnarchivedBy, authorOf(by))
 		return nil
 	})
@@ -63,7 +63,7 @@ func Unarchive(app core.App, id string, by audit.Actor, now time.Time) (*collect
 // Source: docs/decisions/patients.md, "Soft delete" and docs/decisions/retention.md, "Retention".
 func Delete(app core.App, id string, by audit.Actor, now time.Time, conditions ...Precondition) error {
 	_, err := modifyIf(app, id, audit.PatientDelete, by, now, conditions, func(p *collections.Patient) error {
-		p.Set(collections.PatientDeletedAt, collections.Instant(now))
+		p.Set(collections.PatientDeletedAt, collections.FormatInstant(now))
 		p.Set(collections.PatientDeletedBy, authorOf(by))
 		return nil
 	})
@@ -88,8 +88,8 @@ var stateColumns = []string{
 	collections.PatientUnarchivedBy, collections.PatientDeletedAt, collections.PatientDeletedBy,
 }
 
-// apiColumns record holds, deaths and stopped messages. Only this package writes them, because a hold and an archiving have effects on alerts and
-// escalations, and a stop is the patient's own word.
+// apiColumns record holds, deaths and stopped messages. The dashboard cannot write them: a hold and
+// an archiving have effects on alerts and escalations, and a stop is the patient's own decision.
 var apiColumns = []string{
 	collections.PatientHoldReason, collections.PatientHoldFrom, collections.PatientHoldUntil, collections.PatientHoldEndedAt,
 	collections.PatientHoldBy, collections.PatientHoldNotes, collections.PatientDeceasedAt, collections.PatientEffectiveAt, collections.PatientInterruptions,
@@ -135,7 +135,7 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, p
 		{unarchived, false, collections.PatientUnarchivedAt, collections.PatientUnarchivedBy},
 		{deleted, restored, collections.PatientDeletedAt, collections.PatientDeletedBy},
 	} {
-		for column, value := range map[string]string{move.at: collections.Instant(now), move.by: authorOf(by)} {
+		for column, value := range map[string]string{move.at: collections.FormatInstant(now), move.by: authorOf(by)} {
 			touched := p.GetString(column) != stored.GetString(column)
 			if move.made && !touched {
 				p.Set(column, value)
@@ -157,17 +157,17 @@ func guardState(p, stored *collections.Patient, by audit.Actor, now time.Time, p
 // the restoration took its effective date back. It removes the date of death of an unarchived one, and keeps the time zone of the days before a change.
 func setConsequences(p, stored *collections.Patient, archived, unarchived bool, now time.Time, practice *time.Location) {
 	if archived && p.Hold().InForce(now) {
-		p.Set(collections.PatientHoldEndedAt, collections.Instant(now))
+		p.Set(collections.PatientHoldEndedAt, collections.FormatInstant(now))
 	}
 	if last := stored.ArchivedAt(); archived && !last.IsZero() && !stored.UnarchivedAt().Before(last) {
 		p.Set(collections.PatientInterruptions, append(stored.Interruptions(),
-			collections.Interruption{From: collections.Instant(last), Until: collections.Instant(stored.UnarchivedAt())}))
+			collections.Interruption{From: collections.FormatInstant(last), Until: collections.FormatInstant(stored.UnarchivedAt())}))
 	}
 	if unarchived {
 		p.Set(collections.PatientDeceasedAt, "")
 	}
 	if was := stored.Zones(practice); was.Present.String() != collections.Zone(p.TimeZone(), practice).String() {
-		p.Set(collections.PatientEarlierZones, append(was.Earlier, collections.EarlierZone{Zone: was.Present.String(), Until: collections.Instant(now)}))
+		p.Set(collections.PatientEarlierZones, append(was.Earlier, collections.EarlierZone{Zone: was.Present.String(), Until: collections.FormatInstant(now)}))
 	}
 }
 
@@ -214,7 +214,7 @@ func afterSave(tx core.App, p, before *collections.Patient, by audit.Actor, now 
 	}
 	switch {
 	case p.Deleted():
-		return endOpenWork(tx, p, by, now)
+		return closeDeleted(tx, p, by, now)
 	case before != nil && before.Active() && !p.Active():
 		return closeArchived(tx, p, by, now)
 	case before != nil && p.Hold().InForce(now) && !before.Hold().InForce(now):
@@ -234,12 +234,12 @@ func closeArchived(tx core.App, p *collections.Patient, by audit.Actor, now time
 	if err != nil {
 		return err
 	}
-	return closeWork(tx, p.Id, nil, numbers, alerts.ReasonArchived, phi.Text(why)+p.ArchiveReason(), by, now)
+	return closeAlertsAndEscalations(tx, p.Id, nil, numbers, alerts.ReasonArchived, phi.Text(why)+p.ArchiveReason(), by, now)
 }
 
-// endOpenWork unassigns devices and closes open alerts and escalations of a deleted patient, each with an audit entry.
+// closeDeleted unassigns devices and closes open alerts and escalations of a deleted patient, each with an audit entry.
 // Source: docs/decisions/patients.md, "Soft delete".
-func endOpenWork(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
+func closeDeleted(tx core.App, p *collections.Patient, by audit.Actor, now time.Time) error {
 	devices, err := collections.UnassignDevices(tx, p.Id, p.DeletedBy(), now)
 	if err != nil {
 		return err

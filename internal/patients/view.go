@@ -126,7 +126,7 @@ func NewView(p *collections.Patient, role authz.Role, now time.Time) (View, erro
 		ProposedTemplates:  []int64{},
 		Provisional:        []alerts.ProvisionalBound{},
 		Programs:           append([]string{}, p.Programs()...),
-		Hold:               viewHold(p, role, now),
+		Hold:               viewPatientHold(p, role, now),
 		DeceasedAt:         orNull(p.DeceasedAt()),
 		EffectiveAt:        instant(p.EffectiveAt()),
 		PreferredLanguage:  orNull(p.PreferredLanguage()),

@@ -106,7 +106,7 @@ func TestCheckValueDistinguishesKeys(t *testing.T) {
 		"no sealed value":     {r, "vigil", false},
 		"under a swapped key": {ring(t, key("a", 2), key("b", 1)), of, false},
 	} {
-		if got := tc.ring.Holds("a", tc.check); got != tc.want {
+		if got := tc.ring.MatchesCheckValue("a", tc.check); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

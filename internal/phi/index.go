@@ -23,8 +23,9 @@ func NewIndexKey() IndexKey {
 	return key
 }
 
-// The purpose and row ids of the index key. The legacy row id marks an index key sealed before audit trails had a key: it distinguishes a database that
-// is being upgraded from one with a removed audit state.
+// The purpose and row ids of the index key. The legacy row id marks an index key sealed before
+// audit trails had a key: it distinguishes a database that is being upgraded from one whose audit state was
+// removed.
 const (
 	indexKeyPurpose     = "index_key"
 	legacyIndexKeyRowID = "1"

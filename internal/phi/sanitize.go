@@ -284,8 +284,9 @@ type KnownPatient struct {
 	First, Last string
 	// Identifiers are removed anywhere in the text: MRN, external id, phone, email, street address.
 	Identifiers []string
-	// IsRecipients: the recipient cares for the patient, so the name is replaced by "your patient" instead of "a patient".
-	IsRecipients bool
+	// IsInRecipientsCare: the recipient is in the patient's care team, so the name becomes "your patient"
+	// instead of "a patient".
+	IsInRecipientsCare bool
 }
 
 // Format and LogValue print a placeholder. MarshalJSON always fails.
@@ -304,7 +305,7 @@ func patientPatterns(known []KnownPatient) (found []*pattern) {
 				identifiers, quoted = append(identifiers, folded), append(quoted, regexp.QuoteMeta(folded))
 			}
 		}
-		if k.IsRecipients {
+		if k.IsInRecipientsCare {
 			yours.add(k)
 		} else {
 			others.add(k)

@@ -67,7 +67,7 @@ func TestSanitize(t *testing.T) {
 }
 
 func TestSanitizeYours(t *testing.T) {
-	known := KnownPatient{First: "Ada", Last: "Lovelace", IsRecipients: true}
+	known := KnownPatient{First: "Ada", Last: "Lovelace", IsInRecipientsCare: true}
 	if got := Sanitize("Lovelace, Ada is back", generic, known, people[0]); got != "your patient is back" {
 		t.Errorf("got %q", got)
 	}
@@ -90,7 +90,7 @@ func TestSanitizeNeeds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		known := []KnownPatient{
 			{First: rapid.SampledFrom(pieces).Draw(t, "first"), Last: "Lovelace", Identifiers: []string{"X-7", "1 Main St", "ada@mail.test"}},
-			{First: "Ada-Mae", Last: rapid.SampledFrom(pieces).Draw(t, "last"), IsRecipients: rapid.Bool().Draw(t, "yours")},
+			{First: "Ada-Mae", Last: rapid.SampledFrom(pieces).Draw(t, "last"), IsInRecipientsCare: rapid.Bool().Draw(t, "yours")},
 		}
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 8).Draw(t, "text"), " ")
 		clean, found := newSanitizer(known).pass(text)

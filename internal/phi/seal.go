@@ -258,8 +258,8 @@ func (r *KeyRing) CheckValue(keyID string) (string, error) {
 	return r.sealWith(keyID, checkText, checkPurpose, keyID)
 }
 
-// Holds reports whether the ring has the key that made a check value, with the same secret.
-func (r *KeyRing) Holds(keyID, checkValue string) bool {
+// MatchesCheckValue reports whether the ring has the key that made a check value, with the same secret.
+func (r *KeyRing) MatchesCheckValue(keyID, checkValue string) bool {
 	id, sealed := KeyID(checkValue)
 	text, err := r.Open(checkValue, checkPurpose, keyID)
 	return sealed && id == keyID && err == nil && text == checkText

@@ -185,7 +185,7 @@ func act(tx core.App, r Response, now time.Time) error {
 		}, now)
 	case effectEscalate:
 		draft := escalations.Draft{PatientID: r.PatientID(), Priority: escalations.Urgent, Reason: phi.Text("The patient answered: " + r.Result.Finding + ".")}
-		if _, err := escalations.OpenForText(tx, draft, now); err != nil {
+		if _, err := escalations.JoinOrOpenForMessage(tx, draft, now); err != nil {
 			return err
 		}
 		_, err := triage.Rescore(tx, r.PatientID(), now)

@@ -75,7 +75,7 @@ func numberID(number string) string {
 	return collections.NumberID(n)
 }
 
-func (c *pendingChanges) any() bool {
+func (c *pendingChanges) hasAny() bool {
 	return len(c.alerts.order)+len(c.escalations.order)+len(c.patients.order)+len(c.rescored.order)+len(c.portal.order) > 0 || c.totals
 }
 

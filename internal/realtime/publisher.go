@@ -64,8 +64,8 @@ type View struct {
 // Options configures a publisher.
 type Options struct {
 	Views Views
-	// Check authenticates an access token, see [auth.Engine.Check].
-	Check func(app core.App, token string, now time.Time) (auth.Caller, error)
+	// Authenticate authenticates an access token, see [auth.Engine.Authenticate].
+	Authenticate func(app core.App, token string, now time.Time) (auth.Caller, error)
 	// RestrictToCareTeam limits clinicians to the patients of their care teams.
 	RestrictToCareTeam bool
 	// Zone is the practice's time zone, for the day of reviews.
@@ -125,7 +125,7 @@ func (p *Publisher) openStreams() []*Stream {
 
 // admit checks who may read, at subscription and before each message.
 func (p *Publisher) admit(app core.App, topic, token string, now time.Time) (auth.Caller, error) {
-	caller, err := p.Check(app, token, now)
+	caller, err := p.Authenticate(app, token, now)
 	switch {
 	case err != nil:
 		return caller, err
@@ -162,7 +162,7 @@ func (p *Publisher) Run(ctx context.Context, app core.App) {
 		switch {
 		case readers == 0:
 			wait.Reset(idleEvery)
-		case p.pending.any() && err == nil:
+		case p.pending.hasAny() && err == nil:
 			wait.Reset(gatherDelay + delayPerReader*time.Duration(readers))
 		default:
 			wait.Reset(sweepEvery)

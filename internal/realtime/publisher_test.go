@@ -63,9 +63,9 @@ func (v *views) Escalations(_ core.App, ids []string) (map[string]realtime.View,
 func newFixture(t *testing.T, change ...func(*realtime.Options)) *fixture {
 	t.Helper()
 	r := &fixture{t: t, app: vigiltest.NewApp(t), now: vigiltest.Clock, views: &views{gone: map[string]bool{}, alert: "p1"}}
-	r.auth = auth.New(vigiltest.Sealer(), auth.Options{RequireTwoFactor: auth.RequiredTwoFactor{Roles: []authz.Role{authz.MA}}})
+	r.auth = auth.New(vigiltest.Sealer(), auth.Options{RequireTwoFactor: auth.TwoFactorPolicy{Roles: []authz.Role{authz.MA}}})
 	options := realtime.Options{
-		Views: r.views, Check: r.auth.Check, Zone: time.UTC, Clock: func() time.Time { return r.now }, Log: slog.New(slog.DiscardHandler),
+		Views: r.views, Authenticate: r.auth.AuthenticatePassively, Zone: time.UTC, Clock: func() time.Time { return r.now }, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&options)

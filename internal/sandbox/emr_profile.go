@@ -16,17 +16,17 @@ import (
 //go:embed profiles/*.json
 var profileFiles embed.FS
 
-// defaultProfile takes everything.
+// defaultProfile accepts every interaction.
 const defaultProfile = "everything"
 
-// emrProfile is what an EMR offers by its CapabilityStatement, and does.
+// emrProfile is what an EMR declares in its CapabilityStatement, and how it behaves.
 type emrProfile struct {
 	Patient           offered  `json:"patient"`
 	Observation       offered  `json:"observation"`
 	DocumentReference *offered `json:"document_reference"`
 }
 
-// offered is what is offered for one resource type.
+// offered is what an EMR declares for one resource type.
 type offered struct {
 	Interactions []string          `json:"interactions"`
 	Search       map[string]string `json:"search"` // types of the search parameters by name; others are ignored

@@ -29,8 +29,9 @@ type PhoneText struct {
 	SentAt time.Time `json:"sent_at"`
 }
 
-// Phones is a provider of messages with patients' phones: it takes texts as Vigil's `http` form sends them, reports them as delivered, shows them
-// on a page, and sends what is typed there as a reply.
+// Phones is a messaging provider together with its patients' phones: it accepts texts in Vigil's
+// `http` form, reports them as delivered, shows them on a page, and sends what is typed there as a
+// reply.
 type Phones struct {
 	key      *standard.Webhook
 	practice string // the practice's number

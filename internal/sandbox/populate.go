@@ -64,7 +64,7 @@ func Populate(app core.App, engine *ingest.ReadingStore, count int, zone *time.L
 
 // acknowledgePast acknowledges alerts older than a day and marks their announcements as sent.
 func acknowledgePast(app core.App, provider *collections.User, now time.Time) error {
-	yesterday := collections.Instant(now.Add(-24 * time.Hour))
+	yesterday := collections.FormatInstant(now.Add(-24 * time.Hour))
 	var open []struct {
 		ID        string `db:"id"`
 		CreatedAt string `db:"created_at"`
@@ -165,7 +165,8 @@ func enrollPatient(app core.App, n int, staff staff, payers []int64, at time.Tim
 // diagnoses are assigned to patients in turn.
 var diagnoses = []string{"I10", "I50.9", "E11.9", "J44.9"}
 
-// recordConsent records what billing and messages require: consent, and the education of the patient. Every ninth patient has not consented yet.
+// recordConsent records what billing and messages require: consent and patient education. Every
+// ninth patient has not consented yet.
 func recordConsent(app core.App, n int, patientID string, provider *collections.User, at time.Time) error {
 	by := audit.System()
 	types := []string{"rpm", patients.ConsentMessaging}
@@ -192,21 +193,21 @@ func recordConsent(app core.App, n int, patientID string, provider *collections.
 }
 
 func assign(app core.App, device SimulatedDevice, patientID string, at time.Time) error {
-	registered, err := collections.New(app, collections.Devices)
+	registered, err := collections.NewRecord(app, collections.Devices)
 	if err != nil {
 		return err
 	}
 	for field, value := range map[string]any{
 		"device_id": device.ID, "device_type": string(device.Kind), "model": device.Model, "status": "assigned",
-		"patient": patientID, "assigned_at": collections.Instant(at), "created_at": collections.Instant(at),
+		"patient": patientID, "assigned_at": collections.FormatInstant(at), "created_at": collections.FormatInstant(at),
 	} {
 		registered.Set(field, value)
 	}
-	assignment, err := collections.New(app, collections.DeviceAssignments)
+	assignment, err := collections.NewRecord(app, collections.DeviceAssignments)
 	if err != nil {
 		return err
 	}
-	for field, value := range map[string]any{"device_id": device.ID, "patient": patientID, "assigned_at": collections.Instant(at)} {
+	for field, value := range map[string]any{"device_id": device.ID, "patient": patientID, "assigned_at": collections.FormatInstant(at)} {
 		assignment.Set(field, value)
 	}
 	for _, record := range []*core.Record{registered, assignment} {

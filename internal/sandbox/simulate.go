@@ -50,8 +50,8 @@ type SimulateOptions struct {
 	For    time.Duration
 	Events int
 
-	Seed  uint64
-	Flaws map[DeliveryFault]float64 // DefaultFaultRates if nil
+	Seed       uint64
+	FaultRates map[DeliveryFault]float64 // DefaultFaultRates if nil
 	// RetryScale scales the retry delays of 1, 5 and 15 minutes; 1 if 0.
 	RetryScale float64
 
@@ -71,7 +71,7 @@ type SimulationResult struct {
 	Unanswered   int                   // attempts without an answer
 	Statuses     map[int]int           // answers by HTTP status
 	Answers      map[string]int        // 200 answers by the status in their body
-	Flaws        map[DeliveryFault]int // measurements by fault, perfect ones left out
+	FaultCounts  map[DeliveryFault]int // measurements by fault, perfect ones left out
 }
 
 // String returns one readable line.
@@ -100,7 +100,7 @@ func Simulate(ctx context.Context, options SimulateOptions) (SimulationResult, e
 	s := &simulation{
 		SimulateOptions: options,
 		slots:           make(chan struct{}, maxInFlight),
-		tally:           SimulationResult{Statuses: map[int]int{}, Answers: map[string]int{}, Flaws: map[DeliveryFault]int{}},
+		tally:           SimulationResult{Statuses: map[int]int{}, Answers: map[string]int{}, FaultCounts: map[DeliveryFault]int{}},
 	}
 	open := ctx
 	if options.For > 0 {
@@ -159,7 +159,7 @@ type simulation struct {
 
 // plan plans measurements at the rate and starts their deliveries, until open ends.
 func (s *simulation) plan(open, ctx context.Context) {
-	simulator := NewSimulator(s.Patients, s.Seed, s.Flaws)
+	simulator := NewSimulator(s.Patients, s.Seed, s.FaultRates)
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.Rate))
 	defer pace.Stop()
 	report := time.NewTicker(reportEvery)
@@ -176,8 +176,8 @@ func (s *simulation) plan(open, ctx context.Context) {
 			s.note(func(t *SimulationResult) {
 				t.Measurements++
 				t.Events += len(events)
-				if flaw := events[0].Flaw; flaw != FlawNone {
-					t.Flaws[flaw]++
+				if flaw := events[0].Fault; flaw != FaultNone {
+					t.FaultCounts[flaw]++
 				}
 			})
 			select {
@@ -257,7 +257,7 @@ func (s *simulation) attempt(ctx context.Context, event Event, retries int) bool
 			t.Answers[answerBody.Status]++
 		}
 	})
-	lost := event.Flaw == FaultLostAnswer && retries == 0
+	lost := event.Fault == FaultLostAnswer && retries == 0
 	return answer.StatusCode == http.StatusOK && !lost
 }
 
@@ -272,7 +272,7 @@ func (s *simulation) snapshot() SimulationResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	tally := s.tally
-	tally.Statuses, tally.Answers, tally.Flaws = maps.Clone(tally.Statuses), maps.Clone(tally.Answers), maps.Clone(tally.Flaws)
+	tally.Statuses, tally.Answers, tally.FaultCounts = maps.Clone(tally.Statuses), maps.Clone(tally.Answers), maps.Clone(tally.FaultCounts)
 	return tally
 }
 

@@ -36,7 +36,7 @@ func (w *webhook) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	service := gateway.Gateway{Secrets: gateway.Secrets{Current: webhookSecret}, Tolerance: 30 * time.Minute}
+	service := gateway.ContractAdapter{Secrets: gateway.Secrets{Current: webhookSecret}, Tolerance: 30 * time.Minute}
 	status := http.StatusOK
 	if _, err := service.Verify(request.Header, body, time.Now()); err != nil {
 		w.bad = append(w.bad, err.Error())
@@ -63,7 +63,7 @@ func simulate(t *testing.T, change func(*SimulateOptions), answer func(int, []by
 		service := &webhook{answer: answer, attempts: map[string]int{}}
 		options := SimulateOptions{
 			URL: "http://vigil.example/api/v1/gateway/webhook/", Secret: webhookSecret, Count: 40, Rate: 10, Seed: 1,
-			Flaws: map[DeliveryFault]float64{}, Now: time.Now, Client: &http.Client{Transport: service},
+			FaultRates: map[DeliveryFault]float64{}, Now: time.Now, Client: &http.Client{Transport: service},
 		}
 		change(&options)
 		tally, err := Simulate(t.Context(), options)
@@ -119,7 +119,7 @@ func TestSimulateRetriesLikeTheGateway(t *testing.T) {
 
 func TestSimulateFaults(t *testing.T) {
 	only := func(flaw DeliveryFault) func(*SimulateOptions) {
-		return func(o *SimulateOptions) { o.Events, o.Flaws = 1, map[DeliveryFault]float64{flaw: 1} }
+		return func(o *SimulateOptions) { o.Events, o.FaultRates = 1, map[DeliveryFault]float64{flaw: 1} }
 	}
 	for flaw, want := range map[DeliveryFault]struct{ accepted, duplicate, unauthorized int }{
 		FaultDuplicate:   {1, 1, 0},
@@ -129,7 +129,7 @@ func TestSimulateFaults(t *testing.T) {
 	} {
 		simulate(t, only(flaw), nil, func(t *testing.T, tally SimulationResult, service *webhook) {
 			if tally.Delivered != tally.Events || tally.Answers["accepted"] != want.accepted ||
-				tally.Answers["duplicate"] != want.duplicate || tally.Statuses[401] != want.unauthorized || tally.Flaws[flaw] != 1 {
+				tally.Answers["duplicate"] != want.duplicate || tally.Statuses[401] != want.unauthorized || tally.FaultCounts[flaw] != 1 {
 				t.Errorf("%s: tally %+v", flaw, tally)
 			}
 		})

@@ -16,7 +16,7 @@ type DeliveryFault string
 
 // The faults; an event has at most one.
 const (
-	FlawNone            DeliveryFault = ""
+	FaultNone           DeliveryFault = ""
 	FaultDuplicate      DeliveryFault = "duplicate"       // sent twice, byte for byte
 	FaultClockSkew      DeliveryFault = "clock_skew"      // the device's clock is minutes off
 	FaultArtifact       DeliveryFault = "artefact"        // a value outside every range
@@ -51,7 +51,7 @@ const (
 // Event is one planned webhook call: Body is what is signed and sent.
 type Event struct {
 	gateway.Measurement
-	Flaw DeliveryFault
+	Fault DeliveryFault
 	// HeaderAge is the age of the first attempt's timestamp header; 0 except for FaultStaleHeader.
 	HeaderAge time.Duration
 }
@@ -120,7 +120,7 @@ func (s *Simulator) Next(now time.Time) []Event {
 	at = next.device.free(at)
 	low := next.device.drain()
 
-	event := Event{Measurement: next.measurement(at, -55-s.luck.IntN(40)), Flaw: flaw}
+	event := Event{Measurement: next.measurement(at, -55-s.luck.IntN(40)), Fault: flaw}
 	switch flaw {
 	case FaultArtifact:
 		corruptValues(&event.Measurement)
@@ -163,7 +163,7 @@ func (s *Simulator) drawFault() DeliveryFault {
 		}
 		draw -= s.rates[flaw]
 	}
-	return FlawNone
+	return FaultNone
 }
 
 // free returns the first second from at on in which the device has not measured.

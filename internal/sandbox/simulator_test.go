@@ -56,8 +56,8 @@ func TestFaultRates(t *testing.T) {
 	events, _ := planned(t, NewSimulator(SimulatedPatients(50), 3, rates), n)
 	seen := map[DeliveryFault]int{}
 	for _, event := range events {
-		if event.Flaw != FlawNone {
-			seen[event.Flaw]++
+		if event.Fault != FaultNone {
+			seen[event.Fault]++
 		}
 	}
 	seen[FaultDuplicate] /= 2 // each is two events
@@ -68,7 +68,7 @@ func TestFaultRates(t *testing.T) {
 		}
 	}
 	perfect, _ := planned(t, NewSimulator(SimulatedPatients(50), 3, map[DeliveryFault]float64{}), n)
-	if slices.ContainsFunc(perfect, func(e Event) bool { return e.Flaw != FlawNone }) {
+	if slices.ContainsFunc(perfect, func(e Event) bool { return e.Fault != FaultNone }) {
 		t.Error("flaws although their rates are zero")
 	}
 }
@@ -76,15 +76,15 @@ func TestFaultRates(t *testing.T) {
 // The service parses every event: events without a fault are accepted, artifacts rejected, and two share a deduplication key only if one
 // duplicates the other.
 func TestGatewayParsesEvents(t *testing.T) {
-	service := gateway.Gateway{MaxFuture: 15 * time.Minute}
+	service := gateway.ContractAdapter{MaxFuture: 15 * time.Minute}
 	patients := SimulatedPatients(12)
 	events, bodies := planned(t, NewSimulator(patients, 11, nil), 3000)
 	keys := map[string][]byte{}
 	kinds, batteryLow := map[vitals.Kind]int{}, 0
 	for i, event := range events {
 		parsed, err := service.Parse(bodies[i], simulatedNoon.Add(time.Hour))
-		if (err != nil) != (event.Flaw == FaultArtifact) {
-			t.Fatalf("flaw %q, error %v: %s", event.Flaw, err, bodies[i])
+		if (err != nil) != (event.Fault == FaultArtifact) {
+			t.Fatalf("flaw %q, error %v: %s", event.Fault, err, bodies[i])
 		}
 		if event.EventType == gateway.DeviceBatteryLow {
 			batteryLow++
@@ -94,7 +94,7 @@ func TestGatewayParsesEvents(t *testing.T) {
 			continue
 		}
 		kinds[parsed.Reading.Kind]++
-		if earlier, again := keys[parsed.Key()]; again && (event.Flaw != FaultDuplicate || !bytes.Equal(earlier, bodies[i])) {
+		if earlier, again := keys[parsed.Key()]; again && (event.Fault != FaultDuplicate || !bytes.Equal(earlier, bodies[i])) {
 			t.Errorf("two readings share a key: %s and %s", earlier, bodies[i])
 		}
 		keys[parsed.Key()] = bodies[i]
@@ -112,12 +112,12 @@ func TestClockSkewAndLatency(t *testing.T) {
 		event := simulator.Next(now)[0]
 		age := now.Sub(event.Timestamp)
 		low, high := minLatency, maxLatency+time.Second
-		if event.Flaw == FaultClockSkew {
+		if event.Fault == FaultClockSkew {
 			low, high = low-maxSkew, high+maxSkew
 			ahead, behind = ahead || age < 0, behind || age > maxLatency+time.Second
 		}
 		if age < low || age > high {
-			t.Errorf("flaw %q: reading is %s old", event.Flaw, age)
+			t.Errorf("flaw %q: reading is %s old", event.Fault, age)
 		}
 	}
 	if !ahead || !behind {

@@ -8,13 +8,15 @@ import (
 	"io"
 )
 
-// Run executes a statement on a borrowed connection and returns the number of rows it changed. If answer is not empty, the statement is a query: its first
-// row is stored in answer, and the number of its rows is returned.
+// Run executes a statement on a borrowed connection and returns the number of rows it changed. If
+// answer is not empty, the statement is a query: its first row is stored in answer, and the number
+// of its rows is returned.
 type Run = func(text string, args []driver.NamedValue, answer []driver.Value) (rows int64, err error)
 
-// Borrower is the only argument of a statement with an empty text. Instead of running it, the connection calls Borrow; the borrower may use run until the
-// current transaction ends. It is for transactions with many statements, because the overhead of database/sql per statement equals the cost of a short
-// statement.
+// Borrower is the only argument of a statement with an empty text. Instead of running it, the
+// connection calls Borrow, which may use run until the current transaction ends. It is for
+// transactions with many short statements: database/sql costs as much for each as the statement
+// itself.
 type Borrower interface {
 	Borrow(run Run)
 }

@@ -87,7 +87,7 @@ func setLockTimeout(conn *sqlite3.SQLiteConn) error {
 	}
 	milliseconds, _ := timeout[0].(int64)
 	if C.set_lock_timeout((*C.sqlite3_stmt)(handleOf(inner)), C.int(milliseconds)) != 0 {
-		return errors.New("SQLite refuses a handler for locks")
+		return errors.New("SQLite rejected the busy handler")
 	}
 	return nil
 }

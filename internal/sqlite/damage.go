@@ -47,15 +47,15 @@ func damageCounter(path string) *atomic.Int64 {
 	return counter.(*atomic.Int64)
 }
 
-// noted counts an error that shows damage, and returns it.
-func noted(counter *atomic.Int64, err error) error {
+// countDamage counts an error that shows damage, and returns it.
+func countDamage(counter *atomic.Int64, err error) error {
 	if err != nil && counter != nil && showsDamage(err) {
 		counter.Add(1)
 	}
 	return err
 }
 
-func (c *conn) note(err error) error { return noted(c.damage, err) }
+func (c *conn) note(err error) error { return countDamage(c.damage, err) }
 
 const (
 	// checkInterval is the interval between two checks of all pages, and suspicionDelay the longest time from a failed statement to a check.

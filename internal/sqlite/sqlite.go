@@ -64,7 +64,7 @@ type connector struct {
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
 	opened, err := c.open()
 	if err != nil {
-		return nil, noted(c.damage, err)
+		return nil, countDamage(c.damage, err)
 	}
 	return newConn(opened, c.damage), ctx.Err()
 }

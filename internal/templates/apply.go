@@ -107,7 +107,8 @@ func changeByTemplate(
 	return c, err
 }
 
-// askToLoosen returns a conflict that names the bounds a person set and a template applied again would loosen.
+// askToLoosen returns a conflict that names the bounds a person set which applying a template again
+// would loosen.
 func askToLoosen(tx core.App, patientID string, number int64, bounds alerts.Bounds, applied []collections.AppliedTemplate, agreed bool) error {
 	isAgain := slices.ContainsFunc(applied, func(a collections.AppliedTemplate) bool { return a.ID == number })
 	if agreed || !isAgain {

@@ -25,9 +25,9 @@ func Guard(tx core.App, record *core.Record, now time.Time) error {
 	return completeTemplate(tx, collections.AsThresholdTemplate(record), now)
 }
 
-// Changed proposes a stored or deleted template to all patients that it fits now, and to no one else, in the caller's transaction: a bound
+// ProposeChanged proposes a stored or deleted template to all patients that it fits now, and to no one else, in the caller's transaction: a bound
 // that is provisionally in force follows its template at once.
-func Changed(tx core.App, record *core.Record, now time.Time, practice *time.Location) error {
+func ProposeChanged(tx core.App, record *core.Record, now time.Time, practice *time.Location) error {
 	_, _, err := ProposeAll(context.Background(), tx, collections.AsThresholdTemplate(record).Number(), now, practice)
 	return err
 }
@@ -50,7 +50,7 @@ func completeTemplate(tx core.App, t *collections.ThresholdTemplate, now time.Ti
 		return columnError(collections.TemplateKey, "A template with this key exists already.")
 	}
 	if t.SignedOffBy() != "" && t.SignedOffAt().IsZero() {
-		t.Set(collections.TemplateSignedOffAt, collections.Instant(now))
+		t.Set(collections.TemplateSignedOffAt, collections.FormatInstant(now))
 	}
 	if t.IsNew() {
 		t.Set(collections.TemplateVersion, 1)
@@ -63,7 +63,7 @@ func completeTemplate(tx core.App, t *collections.ThresholdTemplate, now time.Ti
 	if !slices.ContainsFunc(contentColumns, changed) {
 		return nil
 	}
-	t.Set(collections.ColumnUpdatedAt, collections.Instant(now))
+	t.Set(collections.ColumnUpdatedAt, collections.FormatInstant(now))
 	if !slices.ContainsFunc(versioned, changed) {
 		return nil
 	}

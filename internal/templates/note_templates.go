@@ -109,9 +109,9 @@ func storeNote(tx core.App, t *collections.NoteTemplate, draft NoteDraft, by aud
 		return nil
 	}
 	t.Set(collections.NoteTemplateUpdatedBy, by.Email)
-	t.Set(collections.ColumnUpdatedAt, collections.Instant(now))
+	t.Set(collections.ColumnUpdatedAt, collections.FormatInstant(now))
 	if t.IsNew() {
-		t.Set(collections.ColumnCreatedAt, collections.Instant(now))
+		t.Set(collections.ColumnCreatedAt, collections.FormatInstant(now))
 	}
 	if err := tx.Save(t); err != nil {
 		return fmt.Errorf("store note template: %w", err)

@@ -19,12 +19,13 @@ const keyHeartFailure = "heart_failure"
 // TargetNeed is a missing target (dry) weight, with the median of the last seven days; nil without a weight in them.
 type TargetNeed struct{ ProposedKg *float64 }
 
-// MissingTargets returns the patients, by id, who are watched for heart failure and have no target weight: the template or a variant of it was
-// applied, or their own bounds watch a gain over weeks, which only heart failure does, regardless of what set them. A patient without watched weight
-// needs none. Source: docs/decisions/alerts.md, "Weight over weeks".
+// MissingTargets returns the patients, by id, who are watched for heart failure without a target
+// weight: its template or a variant was applied, or their own bounds limit the gain over weeks,
+// which only heart failure does, no matter who set them. A patient without watched weight needs none.
+// Source: docs/decisions/alerts.md, "Weight over weeks".
 func MissingTargets(app core.App, patientIDs []string, practice *time.Location, now time.Time) (map[string]TargetNeed, error) {
 	change := vitals.WeightKg.Change
-	users, err := collections.UsersOfTemplateOrBounds(app, patientIDs, keyHeartFailure, vitals.WeightKg.Group, change.SlowGain, change.SlowCritical)
+	users, err := collections.PatientsWithTemplateOrBounds(app, patientIDs, keyHeartFailure, vitals.WeightKg.Group, change.SlowGain, change.SlowCritical)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func MissingTargets(app core.App, patientIDs []string, practice *time.Location, 
 }
 
 // proposedTarget is the median of the weights of the last seven calendar days.
-func proposedTarget(app core.App, user collections.BoundsUser, zone *time.Location, now time.Time) (*float64, error) {
+func proposedTarget(app core.App, user collections.PatientWithBounds, zone *time.Location, now time.Time) (*float64, error) {
 	p := vitals.WeightKg
 	var weights []float64
 	since := collections.StartOfDay(now.In(zone).AddDate(0, 0, 1-alerts.MedianDays))

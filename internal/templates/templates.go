@@ -38,15 +38,15 @@ var (
 
 // Body is the body of a request to create or replace a template.
 type Body struct {
-	Key         validate.String                   `json:"key"`
-	Name        validate.String                   `json:"name"`
-	Diagnoses   validate.Field[[]validate.String] `json:"diagnoses"`
-	MinAge      validate.Integer                  `json:"min_age"`
-	MaxAge      validate.Integer                  `json:"max_age"`
-	Thresholds  validate.Field[alerts.ChangeBody] `json:"thresholds"`
-	Sources     validate.Field[[]validate.String] `json:"sources"`
-	SignedOffBy validate.String                   `json:"signed_off_by"`
-	SignedOffAt validate.String                   `json:"signed_off_at"`
+	Key         validate.String                            `json:"key"`
+	Name        validate.String                            `json:"name"`
+	Diagnoses   validate.Field[[]validate.String]          `json:"diagnoses"`
+	MinAge      validate.Integer                           `json:"min_age"`
+	MaxAge      validate.Integer                           `json:"max_age"`
+	Thresholds  validate.Field[alerts.ThresholdChangeBody] `json:"thresholds"`
+	Sources     validate.Field[[]validate.String]          `json:"sources"`
+	SignedOffBy validate.String                            `json:"signed_off_by"`
+	SignedOffAt validate.String                            `json:"signed_off_at"`
 }
 
 // Draft is a validated [Body]: values by column. Columns that are not in it keep their values.
@@ -77,7 +77,7 @@ func (b Body) Read(c *validate.Checks, now time.Time) Draft {
 	return Draft{d}
 }
 
-func readBounds(c *validate.Checks, f validate.Field[alerts.ChangeBody]) string {
+func readBounds(c *validate.Checks, f validate.Field[alerts.ThresholdChangeBody]) string {
 	if !f.Given() {
 		if f.Sent() && !f.Null() {
 			c.Reject("thresholds", "Must be an object.")
@@ -146,7 +146,7 @@ func (b Body) readSignOff(c *validate.Checks, d map[string]any, now time.Time) {
 	}
 	d[collections.TemplateSignedOffBy], d[collections.TemplateSignedOffAt] = by, ""
 	if !at.IsZero() {
-		d[collections.TemplateSignedOffAt] = collections.Instant(at)
+		d[collections.TemplateSignedOffAt] = collections.FormatInstant(at)
 	}
 }
 

@@ -201,7 +201,7 @@ func TestGuard(t *testing.T) {
 		"a diagnosis in words":  {collections.TemplateDiagnoses, []string{"heart"}, collections.TemplateDiagnoses},
 		"an age range reversed": {collections.TemplateMaxAge, 17, collections.TemplateMaxAge},
 		"a key that is taken":   {collections.TemplateKey, "COPD", collections.TemplateKey},
-		"without a signer":      {collections.TemplateSignedOffAt, collections.Instant(now), collections.TemplateSignedOffBy},
+		"without a signer":      {collections.TemplateSignedOffAt, collections.FormatInstant(now), collections.TemplateSignedOffBy},
 		"signed without a time": {collections.TemplateSignedOffBy, "Dr. A", ""},
 	} {
 		stored, err := collections.FindThresholdTemplate(app, heartFailure)
@@ -229,7 +229,7 @@ func TestApply(t *testing.T) {
 		t.Fatal(err)
 	}
 	critical := func(c alerts.Configuration, p *vitals.Parameter) float64 {
-		limits := c.InForce.Of(p)
+		limits := c.InForce.Limits(p)
 		if limits.CriticalLow != nil && p == vitals.SpO2 {
 			return *limits.CriticalLow
 		}

@@ -40,8 +40,8 @@ func loadBaseline(app core.App, snapshots []PatientSnapshot, reading *vitals.Rea
 	if err != nil {
 		return fmt.Errorf("list patients with earlier values: %w", err)
 	}
-	span := dbx.Params{"patients": string(list), "from": collections.Instant(earliest), "to": collections.Instant(latest)}
-	for _, parameter := range vitals.ChangeWatched {
+	span := dbx.Params{"patients": string(list), "from": collections.FormatInstant(earliest), "to": collections.FormatInstant(latest)}
+	for _, parameter := range vitals.ChangeParameters {
 		for _, kind := range parameter.Kinds {
 			if err := loadBaselineValues(app, of, kind, parameter, span, reading); err != nil {
 				return err
@@ -62,7 +62,7 @@ func loadBaselineValues(
 	from := "{:from}"
 	if d := parameter.Suspect; d != nil && reading != nil && reading.Value(parameter) != nil {
 		from = usualStart
-		span["since"], span["at"] = collections.Instant(reading.MeasuredAt.AddDate(0, 0, -d.Days)), collections.Instant(reading.MeasuredAt)
+		span["since"], span["at"] = collections.FormatInstant(reading.MeasuredAt.AddDate(0, 0, -d.Days)), collections.FormatInstant(reading.MeasuredAt)
 		span["kind"], span["before"] = string(kind), d.Among-1
 	}
 	rows, err := app.DB().NewQuery(`SELECT o.patient, o.` + parameter.Column + `, o.measured_at, CASE o.status WHEN 'suspect' THEN o.id ELSE o.review_state END,
@@ -82,10 +82,10 @@ func loadBaselineValues(
 		}
 		p := of[patient]
 		w := alerts.BaselineValue{
-			Of: parameter, Value: value, MeasuredAt: collections.ParseInstant(at), Confirmed: review == reviewConfirmed, Origin: vitals.Origin(origin),
+			Parameter: parameter, Value: value, MeasuredAt: collections.ParseInstant(at), Confirmed: review == reviewConfirmed, Origin: vitals.Origin(origin),
 		}
 		if review != "" && review != reviewConfirmed { // review is the observation's id
-			p.Suspects = append(p.Suspects, SuspectValue{w, review, reason})
+			p.Suspects = append(p.Suspects, StoredSuspect{w, review, reason})
 			continue
 		}
 		p.Baseline = append(p.Baseline, w)
@@ -99,8 +99,8 @@ func loadBaselineValues(
 // reviewConfirmed is the review state of a reading that was suspect and then confirmed.
 const reviewConfirmed = "confirmed"
 
-// SuspectValue is a value that may be another person's, with its observation and reason.
-type SuspectValue struct {
+// StoredSuspect is a value that may be another person's, with its observation and reason.
+type StoredSuspect struct {
 	alerts.BaselineValue
 	ID, Reason string
 }
@@ -115,7 +115,7 @@ func (p *PatientSnapshot) baselineSpan(reading *vitals.Reading, now time.Time) (
 			to = last
 		}
 	}
-	for _, parameter := range vitals.ChangeWatched {
+	for _, parameter := range vitals.ChangeParameters {
 		rule := p.Thresholds.Change(parameter)
 		if latest, measured := p.Latest.Value(parameter); latest != nil && !measured.Before(now.Add(-vitalsWindow)) {
 			span(rule.Since(measured, rule.WindowDays), measured)

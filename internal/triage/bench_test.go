@@ -24,7 +24,7 @@ func crowd(b *testing.B, patients int) core.App {
 			id := fmt.Sprintf("0194c5a8-0000-7000-8000-%012d", i)
 			if _, err := tx.DB().NewQuery(`INSERT INTO triage_scores (id, patient, listed, risk_level, enrolled_at, oldest_unacknowledged_at)
 				VALUES ({:id}, {:id}, TRUE, 'no_data', {:at}, {:at})`).Bind(map[string]any{
-				"id": id, "at": collections.Instant(now.AddDate(0, -1, 0)),
+				"id": id, "at": collections.FormatInstant(now.AddDate(0, -1, 0)),
 			}).Execute(); err != nil {
 				return err
 			}

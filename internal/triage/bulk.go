@@ -12,14 +12,14 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// ActResult is the outcome for one alert of a bulk request: the alert now, or why it was refused.
+// ActResult is the outcome for one alert of a bulk request: the alert now, or why it was rejected.
 type ActResult struct {
-	Alert   *collections.Alert
-	Refused *fault.Error
+	Alert     *collections.Alert
+	Rejection *fault.Error
 }
 
-// ActOnAlerts applies an action to several alerts in one transaction. A refusal of one does not affect the others, and each patient is
-// rescored once. The results are by number. Source: docs/decisions/alerts.md, "Several at once".
+// ActOnAlerts applies an action to several alerts in one transaction. A rejection does not affect
+// the others. Each patient is rescored once. Source: docs/decisions/alerts.md, "Several at once".
 func ActOnAlerts(app core.App, numbers []int64, action alerts.Action, by audit.Actor, now time.Time) (map[int64]ActResult, error) {
 	reviewed := map[string]string{}
 	return forEachAlert(app, numbers, now, func(tx core.App, alert *collections.Alert) (err error) {
@@ -66,7 +66,7 @@ func forEachAlert(app core.App, numbers []int64, now time.Time, do func(tx core.
 			}
 			switch refused, ok := errors.AsType[*fault.Error](err); {
 			case ok && !refused.IsUnexpected():
-				acted[number] = ActResult{Refused: refused}
+				acted[number] = ActResult{Rejection: refused}
 			case err != nil:
 				return err
 			default:
@@ -96,7 +96,7 @@ func undoReview(tx core.App, patientID string, done alerts.Undone, by audit.Acto
 	return restoreReview(tx, patientID, done.Review)
 }
 
-// notifyMissed sends what the end of a snooze did not, because the alert was acknowledged at that time.
+// notifyMissed sends the snooze-end notification that was skipped while the alert was acknowledged.
 func notifyMissed(tx core.App, alert *collections.Alert, since, now time.Time) error {
 	if !alert.Snoozed() || alerts.Status(alert.Status()) != alerts.StatusActive {
 		return nil

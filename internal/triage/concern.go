@@ -33,7 +33,7 @@ type Concern struct {
 	// Type is the alert type and Rule the parameter name of its alerts; both "" if nothing was ever measured.
 	Type, Rule string
 	// Values belong to one measurement, the one out of bounds first; none for an alert without a measurement.
-	Values []alerts.Reported
+	Values []alerts.ReportedValue
 	// Change is the signed change that was evaluated instead of the value; nil for none.
 	Change *float64
 	// Limits are the bounds of the first value. For a change they are the values at which it goes out of bounds.
@@ -48,12 +48,12 @@ type Concern struct {
 	open      bool    // an unacknowledged alert is about it
 }
 
-// Of returns the parameter that the row is about; nil for none.
-func (c Concern) Of() *vitals.Parameter {
+// Parameter returns the parameter that the row is about; nil for none.
+func (c Concern) Parameter() *vitals.Parameter {
 	if len(c.Values) == 0 {
 		return nil
 	}
-	return c.Values[0].Of
+	return c.Values[0].Parameter
 }
 
 // Concern returns what to look at first about the patient.
@@ -86,7 +86,7 @@ func compareConcerns(a, b Concern) int {
 
 // sharedRank is 1 for a parameter that several kinds measure besides their own.
 func (c Concern) sharedRank() int {
-	if of := c.Of(); of != nil && of.Shared() {
+	if of := c.Parameter(); of != nil && of.Shared() {
 		return 1
 	}
 	return 0
@@ -144,7 +144,7 @@ func (p PatientSnapshot) latestConcern(alertType string, now time.Time) (c Conce
 		return c, false
 	}
 	c.setLimits(p.Thresholds, finding, p.Baseline)
-	c.Limits = c.Limits.At(p.Latest.mealAt(c.Values[0].Of, measured))
+	c.Limits = c.Limits.ForMeal(p.Latest.mealAt(c.Values[0].Parameter, measured))
 	switch {
 	case measured.Before(now.Add(-vitalsWindow)):
 		c.State, c.level = StateNoData, ""
@@ -152,7 +152,7 @@ func (p PatientSnapshot) latestConcern(alertType string, now time.Time) (c Conce
 		c.State = StateCritical
 	case finding.Level == alerts.Warning:
 		c.State = StateWarning
-	case c.Of().Change == nil && !p.hasBounds(c.Values):
+	case c.Parameter().Change == nil && !p.hasBounds(c.Values):
 		c.State = StateNoBounds
 	}
 	c.danger = p.dangerOf(c, now)
@@ -161,10 +161,10 @@ func (p PatientSnapshot) latestConcern(alertType string, now time.Time) (c Conce
 
 // unevaluatedConcern returns the latest values of a type that have no bounds.
 func (p PatientSnapshot) unevaluatedConcern(alertType string, now time.Time) (c Concern, found bool) {
-	for _, parameter := range vitals.Watched {
+	for _, parameter := range vitals.ThresholdParameters {
 		value, at := p.Latest.Value(parameter)
 		if parameter.Group == alertType && value != nil {
-			c = Concern{Type: alertType, MeasuredAt: at, State: StateNoBounds, Values: []alerts.Reported{{Of: parameter, Value: *value}}}
+			c = Concern{Type: alertType, MeasuredAt: at, State: StateNoBounds, Values: []alerts.ReportedValue{{Parameter: parameter, Value: *value}}}
 			if at.Before(now.Add(-vitalsWindow)) {
 				c.State = StateNoData
 			}
@@ -175,19 +175,19 @@ func (p PatientSnapshot) unevaluatedConcern(alertType string, now time.Time) (c 
 }
 
 // valuesMeasuredAt returns the values behind a finding about the latest readings, the worst first.
-func (p PatientSnapshot) valuesMeasuredAt(alertType string, at time.Time, finding alerts.Finding) []alerts.Reported {
+func (p PatientSnapshot) valuesMeasuredAt(alertType string, at time.Time, finding alerts.Finding) []alerts.ReportedValue {
 	for _, raised := range []vitals.Origin{vitals.OriginPatient, vitals.OriginDevice} {
-		var values []alerts.Reported
-		for _, parameter := range vitals.Watched {
+		var values []alerts.ReportedValue
+		for _, parameter := range vitals.ThresholdParameters {
 			if parameter.Group != alertType {
 				continue
 			}
 			if value, measured := p.Latest.ResolvingValue(parameter, raised); value != nil && measured.Equal(at) {
-				values = append(values, alerts.Reported{Of: parameter, Value: *value})
+				values = append(values, alerts.ReportedValue{Parameter: parameter, Value: *value})
 			}
 		}
-		worst := slices.IndexFunc(values, func(v alerts.Reported) bool { return v.Of.Name == finding.Parameter })
-		if len(values) == 0 || finding.Breached() && values[0].Of.Change == nil && (worst < 0 || values[worst].Value != finding.Value) {
+		worst := slices.IndexFunc(values, func(v alerts.ReportedValue) bool { return v.Parameter.Name == finding.Parameter })
+		if len(values) == 0 || finding.Breached() && values[0].Parameter.Change == nil && (worst < 0 || values[worst].Value != finding.Value) {
 			continue
 		}
 		if worst > 0 {
@@ -201,8 +201,8 @@ func (p PatientSnapshot) valuesMeasuredAt(alertType string, at time.Time, findin
 // setLimits sets the bounds of the first value. For a parameter watched for changes they follow from the change that would be a breach.
 func (c *Concern) setLimits(t alerts.Thresholds, finding alerts.Finding, baseline []alerts.BaselineValue) {
 	first := c.Values[0]
-	if first.Of.Change == nil {
-		c.Limits = t.Of(first.Of)
+	if first.Parameter.Change == nil {
+		c.Limits = t.Limits(first.Parameter)
 		return
 	}
 	limit := func(change, bound float64) *float64 { return new(vitals.RoundHundredths(first.Value - change + bound)) }
@@ -215,8 +215,8 @@ func (c *Concern) setLimits(t alerts.Thresholds, finding alerts.Finding, baselin
 		c.Limits.High = limit(finding.Value, finding.Threshold)
 		return
 	}
-	rule := t.Change(first.Of)
-	if gain, _, found := alerts.Gain(first.Of, first.Value, c.MeasuredAt, rule, baseline); found && rule.Change != nil {
+	rule := t.Change(first.Parameter)
+	if gain, _, found := alerts.GainAndLoss(first.Parameter, first.Value, c.MeasuredAt, rule, baseline); found && rule.Change != nil {
 		c.Limits.High = limit(gain, *rule.Change)
 	} else if rule.Target != nil && rule.Over != nil {
 		c.Limits.High = new(vitals.RoundHundredths(*rule.Target + *rule.Over))
@@ -224,13 +224,13 @@ func (c *Concern) setLimits(t alerts.Thresholds, finding alerts.Finding, baselin
 }
 
 // alertConcern is the concern of an unacknowledged alert about a reading.
-func (p PatientSnapshot) alertConcern(alert alerts.Open, now time.Time) Concern {
+func (p PatientSnapshot) alertConcern(alert alerts.OpenAlert, now time.Time) Concern {
 	c := Concern{
 		Type: alert.Type, Rule: alert.Parameter, MeasuredAt: alert.MeasuredAt, level: alert.Level, open: true,
 		State: State(alert.Level),
 	}
 	for _, v := range alert.Values() {
-		if v.Of.Change != nil {
+		if v.Parameter.Change != nil {
 			c.Change = new(v.Value)
 			continue
 		}
@@ -241,7 +241,7 @@ func (p PatientSnapshot) alertConcern(alert alerts.Open, now time.Time) Concern 
 
 // withDanger completes the concern of an alert: the value that the alert names comes first.
 func (p PatientSnapshot) withDanger(c Concern, now time.Time) Concern {
-	if named := slices.IndexFunc(c.Values, func(v alerts.Reported) bool { return v.Of.Name == c.Rule }); named > 0 {
+	if named := slices.IndexFunc(c.Values, func(v alerts.ReportedValue) bool { return v.Parameter.Name == c.Rule }); named > 0 {
 		c.Values[0], c.Values[named] = c.Values[named], c.Values[0]
 	}
 	if len(c.Values) > 0 {
@@ -255,27 +255,27 @@ func (p PatientSnapshot) withDanger(c Concern, now time.Time) Concern {
 // explains was about a fasting value.
 func (p PatientSnapshot) limitsOfAlert(c Concern) vitals.Limits {
 	first := c.Values[0]
-	limits := p.Thresholds.Of(first.Of)
+	limits := p.Thresholds.Limits(first.Parameter)
 	if c.level == alerts.Warning && deviation(first.Value, limits) == 0 {
-		return limits.At(vitals.MealFasting)
+		return limits.ForMeal(vitals.MealFasting)
 	}
-	return limits.At(p.Latest.mealAt(first.Of, c.MeasuredAt))
+	return limits.ForMeal(p.Latest.mealAt(first.Parameter, c.MeasuredAt))
 }
 
 // suspectConcern is the concern of an alert about an implausible or suspect value.
-func (p PatientSnapshot) suspectConcern(alert alerts.Open, now time.Time) (c Concern, is bool) {
+func (p PatientSnapshot) suspectConcern(alert alerts.OpenAlert, now time.Time) (c Concern, is bool) {
 	c = Concern{State: StateUnsure, Type: alert.Type, Rule: alert.Parameter, MeasuredAt: alert.MeasuredAt, level: alert.Level, open: true}
 	switch alert.Type {
 	case alerts.TypeImplausibleReading:
 		for _, v := range alert.Reported {
-			if v.Of.Change == nil {
+			if v.Parameter.Change == nil {
 				c.Values = append(c.Values, v)
 			}
 		}
 	case alerts.TypeSuspectReading:
-		for _, parameter := range vitals.Watched {
+		for _, parameter := range vitals.ThresholdParameters {
 			if parameter.Name == alert.Parameter {
-				c.Values = []alerts.Reported{{Of: parameter, Value: alert.Value}}
+				c.Values = []alerts.ReportedValue{{Parameter: parameter, Value: alert.Value}}
 			}
 		}
 	default:
@@ -285,7 +285,7 @@ func (p PatientSnapshot) suspectConcern(alert alerts.Open, now time.Time) (c Con
 }
 
 // earlyWarningConcern is the concern of an early warning: its values belong to several measurements, so it has none.
-func earlyWarningConcern(alert alerts.Open, now time.Time) Concern {
+func earlyWarningConcern(alert alerts.OpenAlert, now time.Time) Concern {
 	c := Concern{
 		State: State(alert.Level), Type: alert.Type, Rule: alert.Parameter, MeasuredAt: alert.MeasuredAt, level: alert.Level, open: true, score: alert.Value,
 	}
@@ -295,8 +295,8 @@ func earlyWarningConcern(alert alerts.Open, now time.Time) Concern {
 }
 
 // hasBounds reports whether any of the values has a bound.
-func (p PatientSnapshot) hasBounds(values []alerts.Reported) bool {
-	return slices.ContainsFunc(values, func(v alerts.Reported) bool { return p.Thresholds.Of(v.Of) != vitals.Limits{} })
+func (p PatientSnapshot) hasBounds(values []alerts.ReportedValue) bool {
+	return slices.ContainsFunc(values, func(v alerts.ReportedValue) bool { return p.Thresholds.Limits(v.Parameter) != vitals.Limits{} })
 }
 
 // dangerOf returns the danger of the values, as in the score; 0 unless the concern is critical.
@@ -306,9 +306,9 @@ func (p PatientSnapshot) dangerOf(c Concern, now time.Time) (share float64) {
 	}
 	values := c.Values
 	if c.Change != nil {
-		for _, parameter := range vitals.ChangeWatched {
+		for _, parameter := range vitals.ChangeParameters {
 			if parameter.Group == c.Type {
-				values = []alerts.Reported{{Of: parameter, Value: *c.Change}}
+				values = []alerts.ReportedValue{{Parameter: parameter, Value: *c.Change}}
 			}
 		}
 	}

@@ -71,7 +71,7 @@ func growthOf(p *vitals.Parameter) (low, high growth) {
 func boundedValue(p *vitals.Parameter, value float64, at time.Time, t alerts.Thresholds) measuredValue {
 	low, high := growthOf(p)
 	return measuredValue{
-		name: p.Label, group: p.Group, value: value, at: at, limits: t.Of(p), lowest: p.Range.Min, highest: p.Range.Max, low: low, high: high,
+		name: p.Label, group: p.Group, value: value, at: at, limits: t.Limits(p), lowest: p.Range.Min, highest: p.Range.Max, low: low, high: high,
 	}
 }
 
@@ -94,7 +94,7 @@ func (v measuredValue) depth() (depth, bound float64) {
 		}
 		return g.atBound + (1-g.atBound)*math.Pow(past/span, g.shape)
 	}
-	switch side, bound := v.limits.Met(v.value); side {
+	switch side, bound := v.limits.Breached(v.value); side {
 	case vitals.Critical:
 		return from(v.high, v.value-bound, v.highest-bound), bound
 	case vitals.CriticalLow:
@@ -165,15 +165,15 @@ func worstDanger(c ScoreInput, latest []measuredValue, now time.Time) (worst dan
 }
 
 // alertValue is a value behind an alert with its limits; for a parameter watched for changes it is the change.
-func alertValue(v alerts.Reported, at time.Time, t alerts.Thresholds) measuredValue {
-	if v.Of.Change != nil {
-		return changeValue(v.Of, v.Value, at, t)
+func alertValue(v alerts.ReportedValue, at time.Time, t alerts.Thresholds) measuredValue {
+	if v.Parameter.Change != nil {
+		return changeValue(v.Parameter, v.Value, at, t)
 	}
-	return boundedValue(v.Of, v.Value, at, t)
+	return boundedValue(v.Parameter, v.Value, at, t)
 }
 
 // earlyWarningValue is the score of an early warning, which is no value of a reading.
-func earlyWarningValue(alert alerts.Open) measuredValue {
+func earlyWarningValue(alert alerts.OpenAlert) measuredValue {
 	return measuredValue{
 		name: "Early warning score", group: alerts.TypeEarlyWarning, value: alert.Value, at: alert.MeasuredAt, limits: vitals.Limits{Critical: new(float64(alerts.EarlyWarningEmergency))},
 		highest: alerts.EarlyWarningHighest, high: growth{atBound: 0.5, shape: 1},
@@ -187,7 +187,7 @@ func (si ScoreInput) withUndecided(latest []measuredValue) []measuredValue {
 	for _, alert := range si.Undecided {
 		isEarlyWarning, current := alert.Type == alerts.TypeEarlyWarning, false
 		for _, v := range alert.Reported {
-			value, at := si.Latest.ResolvingValue(v.Of, alert.Origin)
+			value, at := si.Latest.ResolvingValue(v.Parameter, alert.Origin)
 			if !isEarlyWarning && (value == nil || at.Before(alert.MeasuredAt)) {
 				latest = append(latest, answered(alertValue(v, alert.MeasuredAt, si.Thresholds)))
 			}
@@ -207,7 +207,7 @@ func answered(p measuredValue) measuredValue {
 }
 
 // undecidedAlerts are the acknowledged alerts about values that may still become a reading.
-func (p PatientSnapshot) undecidedAlerts() (list []alerts.Open) {
+func (p PatientSnapshot) undecidedAlerts() (list []alerts.OpenAlert) {
 	for _, alert := range p.Recent {
 		if alert.Undecided != nil {
 			list = append(list, *alert.Undecided)
@@ -244,8 +244,8 @@ const (
 	Handled    CriticalStatus = "handled"
 )
 
-// CriticalStatusOf derives the status from the score; the bands of scores do not overlap.
-func CriticalStatusOf(score int) CriticalStatus {
+// CriticalStatusFor derives the status from the score; the bands of scores do not overlap.
+func CriticalStatusFor(score int) CriticalStatus {
 	switch {
 	case score >= lowestUnanswered:
 		return Unanswered
@@ -257,7 +257,7 @@ func CriticalStatusOf(score int) CriticalStatus {
 
 // readReported reads the values behind a critical alert: the sealed ones of a quarantined measurement, or those of the reading. A value
 // that cannot be opened does not hide the alert.
-func readReported(open alerts.Open, sealed string, values []any) []alerts.Reported {
+func readReported(open alerts.OpenAlert, sealed string, values []any) []alerts.ReportedValue {
 	if sealed != "" {
 		plain, err := collections.OpenValue(sealed, collections.Alerts, "reported_values", open.ID)
 		if err != nil {
@@ -269,19 +269,19 @@ func readReported(open alerts.Open, sealed string, values []any) []alerts.Report
 	var reading vitals.Reading
 	for i, value := range values {
 		if value, measured := value.(float64); measured {
-			*reading.Slot(vitals.Watched[i]) = &value
+			*reading.ValuePtr(vitals.ThresholdParameters[i]) = &value
 		}
 	}
 	return alerts.ReadingValues(&reading, open.Type)
 }
 
 // readUndecided reads an acknowledged alert about values that are not yet a reading; nil for any other.
-func readUndecided(row string) *alerts.Open {
+func readUndecided(row string) *alerts.OpenAlert {
 	words := strings.SplitN(row, " ", undecidedFields)
 	if len(words) < undecidedFields {
 		return nil
 	}
-	alert := alerts.Open{
+	alert := alerts.OpenAlert{
 		ID: words[0], Type: alerts.TypeImplausibleReading, Level: alerts.Critical, MeasuredAt: collections.ParseInstant(words[1]),
 		Origin: vitals.Origin(words[2]), Parameter: words[3],
 	}

@@ -22,7 +22,7 @@ func glucose(mgDL float64) vitals.Reading {
 // The examples of docs/decisions/triage.md, "Critical bands": the points of danger of one latest value while a stat escalation is open.
 func TestDangerExamples(t *testing.T) {
 	gained := patient(weighing(89.2))
-	gained.Baseline = []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}
+	gained.Baseline = []alerts.BaselineValue{{Parameter: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}
 	atEnd := patient(pressure(300, 80))
 	atEnd.Thresholds = alerts.InForce(practice, alerts.Bounds{"blood_pressure": {"systolic_critical": new(300.0)}})
 	off := patient(pressure(200, 80))
@@ -75,7 +75,7 @@ func TestRecentCriticalStaysInBand(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for score, want := range map[int]triage.CriticalStatus{100: "unanswered", 86: "unanswered", 85: "handled", 76: "handled", 75: "", 0: ""} {
-		if got := triage.CriticalStatusOf(score); got != want {
+		if got := triage.CriticalStatusFor(score); got != want {
 			t.Errorf("%d is %q, want %q", score, got, want)
 		}
 	}

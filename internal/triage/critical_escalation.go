@@ -36,8 +36,8 @@ func (p PatientSnapshot) NotifiedOfCritical(now time.Time) bool {
 // LastNotified returns the critical values of the most recent notifications about the patient's escalation, or one closed recently: one per
 // parameter and direction. Retracted values are excluded. Source: docs/decisions/alerts.md, "Worse than last notified".
 func LastNotified(app core.App, p PatientSnapshot, now time.Time) (found []alerts.WorstValue, err error) {
-	columns := make([]string, len(vitals.Watched))
-	for i, parameter := range vitals.Watched {
+	columns := make([]string, len(vitals.ThresholdParameters))
+	for i, parameter := range vitals.ThresholdParameters {
 		columns[i] = parameter.Column
 	}
 	rows, err := collections.NotifiedCriticalAlerts(app, p.PatientID, now.Add(-notifiedWindow), now.Add(-notifiedClosedWindow), columns)
@@ -45,7 +45,7 @@ func LastNotified(app core.App, p PatientSnapshot, now time.Time) (found []alert
 		return nil, err
 	}
 	for _, row := range rows { // the newest first
-		alert := alerts.Open{ID: row.ID, Type: row.Type, Level: alerts.Critical, Parameter: row.Parameter, Value: row.Value}
+		alert := alerts.OpenAlert{ID: row.ID, Type: row.Type, Level: alerts.Critical, Parameter: row.Parameter, Value: row.Value}
 		var values []any
 		if err := json.Unmarshal([]byte(row.Values), &values); err != nil {
 			return nil, fmt.Errorf("read notified values: %w", err)
@@ -64,12 +64,12 @@ func LastNotified(app core.App, p PatientSnapshot, now time.Time) (found []alert
 
 // notifiedValues returns an alert once per notification, with the values it showed then, newest first: an alert about several events may
 // show another one now.
-func notifiedValues(alert alerts.Open, sealed, shown string) []alerts.Open {
+func notifiedValues(alert alerts.OpenAlert, sealed, shown string) []alerts.OpenAlert {
 	g, err := collections.OpenAggregate(sealed, shown)
 	if err != nil || len(g.Notified) == 0 {
-		return []alerts.Open{alert}
+		return []alerts.OpenAlert{alert}
 	}
-	var all []alerts.Open
+	var all []alerts.OpenAlert
 	for _, notified := range g.Notified {
 		if reported, err := alerts.ParseReported(string(notified.Values)); err == nil {
 			alert.Value = notified.Value
@@ -88,8 +88,8 @@ func (p PatientSnapshot) StatTrigger(alertID string, reason phi.Text) escalation
 }
 
 // SystemEscalation returns the open escalation that the system opened for the patient.
-func (p PatientSnapshot) SystemEscalation() (open escalations.Active, found bool) {
-	i := slices.IndexFunc(p.Escalations, func(e escalations.Active) bool { return e.BySystem })
+func (p PatientSnapshot) SystemEscalation() (open escalations.ActiveEscalation, found bool) {
+	i := slices.IndexFunc(p.Escalations, func(e escalations.ActiveEscalation) bool { return e.BySystem })
 	if i < 0 {
 		return open, false
 	}

@@ -38,13 +38,13 @@ func (p PatientSnapshot) CriticalSince(alertType string, since time.Time) (measu
 // findingFor evaluates the latest values that could resolve an alert raised by the given origin.
 func (p PatientSnapshot) findingFor(alertType string, raised vitals.Origin) (finding alerts.Finding, measured time.Time, found bool) {
 	reading := vitals.Reading{}
-	for _, parameter := range vitals.Watched {
+	for _, parameter := range vitals.ThresholdParameters {
 		value, at := p.Latest.ResolvingValue(parameter, raised)
 		if parameter.Group != alertType || value == nil || at.Before(reading.MeasuredAt) {
 			continue
 		}
 		reading.Kind, reading.MeasuredAt = parameter.Kinds[0], at
-		*reading.Slot(parameter) = value
+		*reading.ValuePtr(parameter) = value
 		reading.SetQualifier(vitals.MealContext, p.Latest.mealAt(parameter, at))
 	}
 	if reading.MeasuredAt.IsZero() {

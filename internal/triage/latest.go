@@ -45,13 +45,13 @@ func (l Latest) With(r vitals.Reading, origin vitals.Origin) Latest {
 			continue
 		}
 		value := r.Value(p)
-		*last.Slot(p) = value
+		*last.ValuePtr(p) = value
 		if value != nil && (typed || l.verified != nil) {
 			l.verified = l.verifiedAfter(p, *value, r.MeasuredAt, typed)
 		}
 		if p.Shared() && value != nil {
 			alone := vitals.Reading{MeasuredAt: r.MeasuredAt}
-			*alone.Slot(p) = value
+			*alone.ValuePtr(p) = value
 			l.shared = withNewer(l.shared, len(vitals.Parameters), p.Index(), &alone)
 		}
 	}
@@ -126,21 +126,21 @@ func (l Latest) mealAt(p *vitals.Parameter, at time.Time) string {
 // parameters appends the values that count for the score. A parameter watched for changes counts by its gain within the rule's window, and
 // only if it was measured after since: earlier baselines are not loaded.
 func (l Latest) parameters(list []measuredValue, t alerts.Thresholds, baseline []alerts.BaselineValue, since time.Time) []measuredValue {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		value, at := l.Value(p)
 		if value == nil {
 			continue
 		}
 		if p.Change == nil {
 			judged := boundedValue(p, *value, at, t)
-			judged.limits = judged.limits.At(l.mealAt(p, at))
+			judged.limits = judged.limits.ForMeal(l.mealAt(p, at))
 			list = append(list, judged)
 			continue
 		}
 		if at.Before(since) {
 			continue
 		}
-		if gain, _, found := alerts.Gain(p, *value, at, t.Change(p), baseline); found {
+		if gain, _, found := alerts.GainAndLoss(p, *value, at, t.Change(p), baseline); found {
 			list = append(list, changeValue(p, gain, at, t))
 		}
 	}
@@ -263,7 +263,7 @@ func readLatest(dec *jsontext.Decoder) (*vitals.Reading, error) {
 		value, err := token.Float()
 		for _, p := range vitals.Parameters {
 			if p.Column == name {
-				*r.Slot(p) = &value
+				*r.ValuePtr(p) = &value
 			}
 		}
 		return err

@@ -16,8 +16,8 @@ type Order string
 const (
 	BySeverity      Order = "-risk_score"
 	ByLeastRisk     Order = "risk_score"
-	ByLastReading   Order = "last_reading_at"
-	ByLatestReading Order = "-last_reading_at"
+	ByOldestReading Order = "last_reading_at"
+	ByNewestReading Order = "-last_reading_at"
 )
 
 // afterScore breaks ties: more unacknowledged critical alerts, then the older oldest alert, then the longer unreviewed.
@@ -27,8 +27,8 @@ const afterScore = "unacknowledged_critical DESC, oldest_unacknowledged_at, last
 var orderings = map[Order]string{
 	BySeverity:      "risk_score DESC, " + afterScore,
 	ByLeastRisk:     "risk_score, " + afterScore,
-	ByLastReading:   "last_reading_at, patient",
-	ByLatestReading: "last_reading_at DESC, patient DESC",
+	ByOldestReading: "last_reading_at, patient",
+	ByNewestReading: "last_reading_at DESC, patient DESC",
 }
 
 // Filter narrows the triage list; zero values do not.
@@ -41,9 +41,9 @@ type Filter struct {
 	Escalated bool
 	// CareTeamOf limits the list to the care teams of this user (record id).
 	CareTeamOf string
-	// Among limits the list to these patients; nil keeps all.
-	Among []string
-	Order Order
+	// PatientIDs limits the list to these patients; nil keeps all.
+	PatientIDs []string
+	Order      Order
 }
 
 // List returns a page of the triage list and the number of matching patients.
@@ -59,16 +59,16 @@ func List(app core.App, f Filter, offset, limit int) (page []Row, total int, err
 	} else if f.Unacknowledged != nil {
 		conditions = append(conditions, dbx.NewExp("unacknowledged_alerts = 0"))
 	}
-	if f.Among != nil {
-		conditions = append(conditions, collections.AnyOf("patient", f.Among))
+	if f.PatientIDs != nil {
+		conditions = append(conditions, collections.AnyOf("patient", f.PatientIDs))
 	}
 	switch {
-	case f.Escalated && f.Among != nil: // few rows: no index needed
+	case f.Escalated && f.PatientIDs != nil: // few rows: no index needed
 		conditions = append(conditions, dbx.NewExp("active_escalations > 0"))
 	case f.Escalated:
 		conditions = conditions.Escalated()
 	}
-	if f.CareTeamOf != "" || f.Among != nil || f.Escalated {
+	if f.CareTeamOf != "" || f.PatientIDs != nil || f.Escalated {
 		conditions = conditions.OnCareTeamOf(f.CareTeamOf)
 		total, err = conditions.Count(app, collections.TriageScores)
 	} else {

@@ -76,8 +76,8 @@ func TestList(t *testing.T) {
 		{"by severity", triage.Filter{}, "score, critical alerts, older alert, younger alert, never reviewed, reviewed long ago, reviewed lately, tie a, tie b, no data"},
 		{"unknown orders are by severity", triage.Filter{Order: "patient; DROP TABLE", Unacknowledged: new(true)}, "critical alerts, older alert, younger alert"},
 		{"least risk first, ties as ever", triage.Filter{Order: triage.ByLeastRisk, NeedsReview: new(false)}, "no data, tie a, tie b, never reviewed, reviewed long ago, reviewed lately, score"},
-		{"latest reading first", triage.Filter{Order: triage.ByLatestReading, RiskLevel: "critical", Unacknowledged: new(false)}, "reviewed lately, reviewed long ago, never reviewed, score"},
-		{"last reading first", triage.Filter{Order: triage.ByLastReading, RiskLevel: "critical", Unacknowledged: new(false)}, "score, never reviewed, reviewed long ago, reviewed lately"},
+		{"latest reading first", triage.Filter{Order: triage.ByNewestReading, RiskLevel: "critical", Unacknowledged: new(false)}, "reviewed lately, reviewed long ago, never reviewed, score"},
+		{"last reading first", triage.Filter{Order: triage.ByOldestReading, RiskLevel: "critical", Unacknowledged: new(false)}, "score, never reviewed, reviewed long ago, reviewed lately"},
 		{"level", triage.Filter{RiskLevel: "no_data"}, "no data"},
 		{"needs review", triage.Filter{NeedsReview: new(true)}, "critical alerts, older alert, younger alert"},
 		{"care team", triage.Filter{CareTeamOf: "u1"}, "tie b"},
@@ -214,7 +214,7 @@ func TestRescore(t *testing.T) {
 	}
 	insert(t, app, collections.Alerts, dbx.Params{
 		"id": collections.NumberID(99), "patient": patient, "level": "critical", "type": "pulse",
-		"status": "resolved", "acknowledged": true, "created_at": collections.Instant(now.Add(-7 * day)),
+		"status": "resolved", "acknowledged": true, "created_at": collections.FormatInstant(now.Add(-7 * day)),
 	}) // too old to count
 	insert(t, app, collections.Escalations, dbx.Params{"patient": patient, "priority": "urgent", "status": "in_progress", "created_by": "nurse@vigil.test"})
 	insert(t, app, collections.Escalations, dbx.Params{"patient": patient, "priority": "stat", "status": "resolved", "created_by": "system"})
@@ -237,8 +237,8 @@ func TestRescore(t *testing.T) {
 	}
 	for column, value := range map[string]any{
 		"risk_score": 67.0, "risk_level": "warning", "unacknowledged_alerts": 1.0, "unacknowledged_critical": 0.0,
-		"oldest_unacknowledged_at": collections.Instant(now.Add(-time.Hour)), "active_escalations": 1.0, "needs_review": true,
-		"last_reading_at": collections.Instant(now.Add(-time.Hour)), "scored_at": collections.Instant(now), "enrolled_at": collections.Instant(created),
+		"oldest_unacknowledged_at": collections.FormatInstant(now.Add(-time.Hour)), "active_escalations": 1.0, "needs_review": true,
+		"last_reading_at": collections.FormatInstant(now.Add(-time.Hour)), "scored_at": collections.FormatInstant(now), "enrolled_at": collections.FormatInstant(created),
 	} {
 		if got := stored.Get(column); got != value {
 			t.Errorf("%s is %v, want %v", column, got, value)
@@ -256,7 +256,7 @@ func TestRescore(t *testing.T) {
 func observation(patient, status string, kg float64, at time.Time) dbx.Params {
 	return dbx.Params{
 		"id": collections.NewUUID(), "patient": patient, "observation_type": "weight", "weight_kg": kg, "status": status,
-		"measured_at": collections.Instant(at),
+		"measured_at": collections.FormatInstant(at),
 	}
 }
 

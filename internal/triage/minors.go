@@ -35,9 +35,9 @@ func readMinor(bounds *string, expected []byte) (*Minor, error) {
 	return m, err
 }
 
-// needsThresholds names what is measured of a minor without bounds; "" if nothing is. A new minor without any bounds needs some before the
+// missingThresholdsText names what is measured of a minor without bounds; "" if nothing is. A new minor without any bounds needs some before the
 // first reading.
-func (p PatientSnapshot) needsThresholds() (why string) {
+func (p PatientSnapshot) missingThresholdsText() (why string) {
 	if p.Minor == nil {
 		return ""
 	}
@@ -61,7 +61,7 @@ func (p PatientSnapshot) needsThresholds() (why string) {
 
 // hasValueOf reports whether a value of a group was ever measured.
 func (l Latest) hasValueOf(group string) bool {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Group != group {
 			continue
 		}

@@ -22,10 +22,10 @@ type PatientSnapshot struct {
 	Thresholds  alerts.Thresholds
 	Latest      Latest
 	Baseline    []alerts.BaselineValue
-	Suspects    []SuspectValue
-	Open        []alerts.Open
+	Suspects    []StoredSuspect
+	Open        []alerts.OpenAlert
 	Recent      []RecentAlert // of the last seven days
-	Escalations []escalations.Active
+	Escalations []escalations.ActiveEscalation
 	Snoozes     []alerts.Snooze
 	// Schedule is what the patient is expected to measure; nil for one reading a day of each device.
 	Schedule       collections.Schedule
@@ -44,7 +44,7 @@ type RecentAlert struct {
 	Level     alerts.Level
 	CreatedAt time.Time
 	// Undecided is set for an acknowledged alert with values that are neither confirmed nor discarded, and for an early warning.
-	Undecided *alerts.Open
+	Undecided *alerts.OpenAlert
 }
 
 // storedRank holds the columns that decide whether a stored row is outdated. The text of its reasons may age.
@@ -80,7 +80,7 @@ func ReadSnapshot(app core.App, patientID string, reading *vitals.Reading, now t
 // readSnapshots reads, in one statement, everything but the baselines of the matching patients, in order of their ids. It runs for every
 // reading: each list is one JSON text in its row, empty for most.
 func readSnapshots(app core.App, where string, params dbx.Params, now time.Time) (snapshots []PatientSnapshot, err error) {
-	params["since"] = collections.Instant(now.Add(-vitalsWindow))
+	params["since"] = collections.FormatInstant(now.Add(-vitalsWindow))
 	rows, err := app.DB().NewQuery(`SELECT t.patient, COALESCE(t.latest_vitals, ''), t.last_reviewed_at, t.enrolled_at,
 			MAX(t.provisional_since, COALESCE((SELECT MAX(updated_at) FROM thresholds WHERE patient IN ('', t.patient)), '')),
 			t.risk_score, t.risk_level, t.needs_review, t.needs_thresholds, t.provisional, t.age_group, ` + collections.ProposedTemplates("t") + `,
@@ -124,7 +124,7 @@ func readSnapshots(app core.App, where string, params dbx.Params, now time.Time)
 
 // reportedColumns are the values of the reading behind an alert, in the order of the watched parameters.
 var reportedColumns = func() (columns string) {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		columns += ", o." + p.Column
 	}
 	return columns
@@ -168,7 +168,7 @@ func (r *snapshotRow) snapshot(inForce alerts.InForceCache) (p PatientSnapshot, 
 	if p.Minor, err = readMinor(r.bounds, r.expected); err != nil {
 		return p, err
 	}
-	if p.Thresholds, err = inForce.Of(alerts.Defaults(r.defaults, r.ageGroup), r.bounds, r.proposed); err != nil {
+	if p.Thresholds, err = inForce.Thresholds(alerts.Defaults(r.defaults, r.ageGroup), r.bounds, r.proposed); err != nil {
 		return p, err
 	}
 	if json.Unmarshal(r.schedule, &p.Schedule) != nil {
@@ -205,11 +205,11 @@ func parseList[R, T any](stored []byte, what string, read func(R) T) (list []T, 
 	return list, nil
 }
 
-func readOpenAlert(row []any) alerts.Open {
+func readOpenAlert(row []any) alerts.OpenAlert {
 	text := func(i int) string { s, _ := row[i].(string); return s }
 	readings, _ := row[6].(float64)
 	value, _ := row[8].(float64)
-	open := alerts.Open{
+	open := alerts.OpenAlert{
 		ID: text(0), Type: text(1), Level: alerts.Level(text(2)), DeviceID: text(3), NormalReadings: int(readings),
 		MeasuredAt: collections.ParseInstant(text(4)), CreatedAt: collections.ParseInstant(text(5)),
 		Parameter: text(7), Value: value, Origin: vitals.Origin(text(9)), TimeInDoubt: row[10] == 1.0,
@@ -227,8 +227,8 @@ func readRaised(row [4]string) RecentAlert {
 	return RecentAlert{Type: row[3], Level: alerts.Level(row[0]), CreatedAt: collections.ParseInstant(row[1]), Undecided: readUndecided(row[2])}
 }
 
-func readEscalation(row [4]string) escalations.Active {
-	return escalations.Active{
+func readEscalation(row [4]string) escalations.ActiveEscalation {
+	return escalations.ActiveEscalation{
 		ID: row[0], Priority: escalations.Priority(row[1]), BySystem: row[2] == alerts.System, NotifiedAt: collections.ParseInstant(row[3]),
 	}
 }

@@ -97,8 +97,8 @@ func TestRowNeedsReview(t *testing.T) {
 		r.MeasuredAt = now.Add(-ago)
 		return triage.Latest{}.With(r, vitals.OriginDevice)
 	}
-	open := func(alertType string, level alerts.Level) []alerts.Open {
-		return []alerts.Open{{Type: alertType, Level: level, CreatedAt: now.Add(-time.Hour)}}
+	open := func(alertType string, level alerts.Level) []alerts.OpenAlert {
+		return []alerts.OpenAlert{{Type: alertType, Level: level, CreatedAt: now.Add(-time.Hour)}}
 	}
 	reviewed := now.Add(-time.Hour)
 	tests := []struct {
@@ -114,7 +114,7 @@ func TestRowNeedsReview(t *testing.T) {
 		{"a reading, never reviewed", triage.PatientSnapshot{Latest: reading(20 * day), EnrolledAt: now.Add(-21 * day)}, true},
 		{"an open alert of a reading", triage.PatientSnapshot{Open: open("pulse", alerts.Warning), LastReviewedAt: reviewed}, true},
 		{"an open alert for want of data", triage.PatientSnapshot{Open: open("missed_reading", alerts.NoData), LastReviewedAt: reviewed}, true},
-		{"a routine escalation", triage.PatientSnapshot{Escalations: []escalations.Active{{Priority: escalations.Routine}}, LastReviewedAt: reviewed}, true},
+		{"a routine escalation", triage.PatientSnapshot{Escalations: []escalations.ActiveEscalation{{Priority: escalations.Routine}}, LastReviewedAt: reviewed}, true},
 		{"a score of 51", triage.PatientSnapshot{Latest: triage.Latest{}.With(pressure(190, 125), vitals.OriginDevice), LastReviewedAt: reviewed}, true},
 	}
 	for _, test := range tests {
@@ -130,11 +130,11 @@ func TestRowNeedsReview(t *testing.T) {
 func TestRowCounts(t *testing.T) {
 	snapshot := triage.PatientSnapshot{
 		Thresholds: defaults, LastReviewedAt: now, Latest: triage.Latest{}.With(pressure(120, 80), vitals.OriginDevice),
-		Open: []alerts.Open{
+		Open: []alerts.OpenAlert{
 			{Type: "device_battery", Level: alerts.Critical, CreatedAt: now.Add(-time.Hour)},
 			{Type: "missed_reading", Level: alerts.NoData, CreatedAt: now.Add(-3 * time.Hour)},
 		},
-		Escalations: []escalations.Active{{Priority: escalations.Routine}},
+		Escalations: []escalations.ActiveEscalation{{Priority: escalations.Routine}},
 	}
 	s := snapshot.ComputeRow(now)
 	if s.Unacknowledged != 2 || s.UnacknowledgedCritical != 1 || s.ActiveEscalations != 1 || !s.OldestUnacknowledgedAt.Equal(now.Add(-3*time.Hour)) {
@@ -143,7 +143,7 @@ func TestRowCounts(t *testing.T) {
 	if s.Score.Value != 1 {
 		t.Errorf("a critical battery is no danger to the patient: %d", s.Score.Value)
 	}
-	snapshot.Open = append(snapshot.Open, alerts.Open{Type: "pulse", Level: alerts.Warning, CreatedAt: now})
+	snapshot.Open = append(snapshot.Open, alerts.OpenAlert{Type: "pulse", Level: alerts.Warning, CreatedAt: now})
 	if got := snapshot.ComputeRow(now).Score.Value; got != 51 {
 		t.Errorf("with an open warning: %d", got)
 	}

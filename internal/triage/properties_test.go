@@ -30,8 +30,8 @@ type ill struct {
 
 // concern is an open alert with the values behind it, or the change.
 type concern struct {
-	alert    alerts.Open
-	reported []alerts.Reported
+	alert    alerts.OpenAlert
+	reported []alerts.ReportedValue
 	change   float64
 	// undecided: acknowledged, neither confirmed nor discarded.
 	undecided bool
@@ -87,7 +87,7 @@ func chanceOf(seed uint64) *ill {
 		}
 	}
 	for range p.IntN(4) {
-		p.weighings = append(p.weighings, alerts.BaselineValue{Of: vitals.WeightKg, Value: 75 + 10*p.Float64(), MeasuredAt: now.Add(-p.age())})
+		p.weighings = append(p.weighings, alerts.BaselineValue{Parameter: vitals.WeightKg, Value: 75 + 10*p.Float64(), MeasuredAt: now.Add(-p.age())})
 	}
 	for range p.IntN(3) {
 		p.open = append(p.open, p.concern())
@@ -119,7 +119,7 @@ func (p *ill) origin() vitals.Origin {
 }
 
 func (p *ill) concern() concern {
-	c := concern{alert: alerts.Open{MeasuredAt: now.Add(-p.age()), CreatedAt: now.Add(-p.age()), Origin: p.origin()}}
+	c := concern{alert: alerts.OpenAlert{MeasuredAt: now.Add(-p.age()), CreatedAt: now.Add(-p.age()), Origin: p.origin()}}
 	switch p.IntN(8) {
 	case 0:
 		c.alert.Type, c.alert.Level = alerts.TypeDeviceBattery, alerts.Critical
@@ -132,17 +132,17 @@ func (p *ill) concern() concern {
 		c.alert.Type, c.change = string(vitals.Weight), 2+15*p.Float64()
 	case 4:
 		c.alert.Type, c.undecided = alerts.TypeImplausibleReading, p.chance(50)
-		for _, of := range vitals.Watched {
+		for _, of := range vitals.ThresholdParameters {
 			if of.Change == nil && p.chance(30) {
-				c.reported = append(c.reported, alerts.Reported{Of: of, Value: p.value(of)})
+				c.reported = append(c.reported, alerts.ReportedValue{Parameter: of, Value: p.value(of)})
 			}
 		}
 	default:
-		of := vitals.Watched[p.IntN(len(vitals.Watched)-1)]
+		of := vitals.ThresholdParameters[p.IntN(len(vitals.ThresholdParameters)-1)]
 		c.alert.Type = of.Group
-		for _, other := range vitals.Watched {
+		for _, other := range vitals.ThresholdParameters {
 			if other.Group == of.Group {
-				c.reported = append(c.reported, alerts.Reported{Of: other, Value: p.value(other)})
+				c.reported = append(c.reported, alerts.ReportedValue{Parameter: other, Value: p.value(other)})
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func (p *ill) concern() concern {
 }
 
 // judged is the alert that the rules would raise; ok is false if none.
-func (c concern) judged(t alerts.Thresholds) (alert alerts.Open, ok bool) {
+func (c concern) judged(t alerts.Thresholds) (alert alerts.OpenAlert, ok bool) {
 	alert = c.alert
 	switch {
 	case alert.Level != "":
@@ -176,7 +176,7 @@ func (c concern) judged(t alerts.Thresholds) (alert alerts.Open, ok bool) {
 		raised("weight", c.change, vitals.Limits{High: rule.Change, Critical: rule.CriticalChange})
 	}
 	for _, v := range c.reported {
-		raised(v.Of.Name, v.Value, t.Of(v.Of))
+		raised(v.Parameter.Name, v.Value, t.Limits(v.Parameter))
 	}
 	if alert.Level == alerts.Critical && c.reported != nil {
 		alert.Reported = c.reported
@@ -203,17 +203,17 @@ func (p *ill) place() triage.ComputedRow {
 		}
 	}
 	if p.stat {
-		snapshot.Escalations = append(snapshot.Escalations, escalations.Active{Priority: escalations.Stat})
+		snapshot.Escalations = append(snapshot.Escalations, escalations.ActiveEscalation{Priority: escalations.Stat})
 	}
 	if p.urgent {
-		snapshot.Escalations = append(snapshot.Escalations, escalations.Active{Priority: escalations.Urgent})
+		snapshot.Escalations = append(snapshot.Escalations, escalations.ActiveEscalation{Priority: escalations.Urgent})
 	}
 	return snapshot.ComputeRow(now)
 }
 
 // worse is a value further from the middle of the patient's normal range, on the same side.
 func (p *ill) worse(of *vitals.Parameter, value float64) float64 {
-	limits := alerts.InForce(practice, p.own).Of(of)
+	limits := alerts.InForce(practice, p.own).Limits(of)
 	low, high := of.Range.Min, of.Range.Max
 	for _, bound := range []*float64{limits.CriticalLow, limits.Low} {
 		if bound != nil {
@@ -240,7 +240,7 @@ func (p *ill) changes() map[string]func(*ill) {
 	ways := map[string]func(*ill){}
 	t := alerts.InForce(practice, p.own)
 	for i, r := range p.readings {
-		for _, of := range vitals.Watched {
+		for _, of := range vitals.ThresholdParameters {
 			value := r.Value(of)
 			if value == nil {
 				continue
@@ -266,8 +266,8 @@ func (p *ill) changes() map[string]func(*ill) {
 	}
 	for i, c := range p.open {
 		for k, v := range c.reported {
-			worse := p.worse(v.Of, v.Value)
-			ways[fmt.Sprintf("alert %d of %s: %s %v instead of %v", i, c.alert.Type, v.Of.Name, worse, v.Value)] = func(q *ill) {
+			worse := p.worse(v.Parameter, v.Value)
+			ways[fmt.Sprintf("alert %d of %s: %s %v instead of %v", i, c.alert.Type, v.Parameter.Name, worse, v.Value)] = func(q *ill) {
 				q.open[i].reported[k].Value = worse
 			}
 		}
@@ -299,7 +299,7 @@ func (p *ill) fresher(i int) (time.Time, bool) {
 		if value == nil {
 			continue
 		}
-		limits := t.Of(of)
+		limits := t.Limits(of)
 		critical = critical || limits.Critical != nil && *value >= *limits.Critical || limits.CriticalLow != nil && *value <= *limits.CriticalLow
 		for k, other := range p.readings {
 			several = several || k != i && of == vitals.WeightKg && other.Kind == vitals.Weight
@@ -308,7 +308,7 @@ func (p *ill) fresher(i int) (time.Time, bool) {
 			}
 		}
 		for _, c := range p.open {
-			overtaken := c.undecided && slices.ContainsFunc(c.reported, func(v alerts.Reported) bool { return v.Of == of })
+			overtaken := c.undecided && slices.ContainsFunc(c.reported, func(v alerts.ReportedValue) bool { return v.Parameter == of })
 			if overtaken && !c.alert.MeasuredAt.Before(r.MeasuredAt) && c.alert.MeasuredAt.Before(limit.Add(time.Second)) {
 				limit = c.alert.MeasuredAt.Add(-time.Second)
 			}
@@ -328,7 +328,7 @@ func TestWorseNeverRanksLower(t *testing.T) {
 	for seed := range uint64(10_000) {
 		p := chanceOf(seed)
 		before := p.place()
-		bands[fmt.Sprint(before.Score.Level, " ", triage.CriticalStatusOf(before.Score.Value))]++
+		bands[fmt.Sprint(before.Score.Level, " ", triage.CriticalStatusFor(before.Score.Value))]++
 		for what, change := range p.changes() {
 			q := chanceOf(seed)
 			change(q)
@@ -385,7 +385,7 @@ func TestTypedReadingNeverLeavesCriticalBand(t *testing.T) {
 			}
 		}
 		before := p.place().Score
-		if triage.CriticalStatusOf(before.Value) == "" {
+		if triage.CriticalStatusFor(before.Value) == "" {
 			continue
 		}
 		tried++
@@ -394,7 +394,7 @@ func TestTypedReadingNeverLeavesCriticalBand(t *testing.T) {
 			typed.MeasuredAt = now.Add(-time.Duration(p.IntN(60)) * time.Minute)
 			p.readings, p.origins = append(p.readings, typed), append(p.origins, vitals.OriginPatient)
 		}
-		if after := p.place().Score; triage.CriticalStatusOf(after.Value) == "" || triage.CriticalStatusOf(before.Value) == triage.Unanswered && triage.CriticalStatusOf(after.Value) != triage.Unanswered {
+		if after := p.place().Score; triage.CriticalStatusFor(after.Value) == "" || triage.CriticalStatusFor(before.Value) == triage.Unanswered && triage.CriticalStatusFor(after.Value) != triage.Unanswered {
 			t.Errorf("patient %d: what was typed lowers the score from %d to %d\n%+v", seed, before.Value, after.Value, after)
 		}
 	}

@@ -150,7 +150,7 @@ func TestUpdatesRescore(t *testing.T) {
 		if _, err := triage.ActOnAlert(p.app, number, step.action, by(p.nurse), step.at); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.place().GetString("last_reviewed_at") == collections.Instant(step.at); got != step.reviews {
+		if got := p.place().GetString("last_reviewed_at") == collections.FormatInstant(step.at); got != step.reviews {
 			t.Errorf("%s is a review: %t", step.action.Move, got)
 		}
 	}
@@ -168,7 +168,7 @@ func TestUpdatesRescore(t *testing.T) {
 	if err := triage.Review(p.app, p.patient, "Seen.", by(p.provider), later.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	p.want(p.place(), map[string]any{"last_reviewed_by": "provider@vigil.test", "last_reviewed_at": collections.Instant(later.Add(time.Hour))})
+	p.want(p.place(), map[string]any{"last_reviewed_by": "provider@vigil.test", "last_reviewed_at": collections.FormatInstant(later.Add(time.Hour))})
 }
 
 // A resolution logs the time, counts as a review and is final.
@@ -176,27 +176,27 @@ func TestResolve(t *testing.T) {
 	p := newPractice(t)
 	record := p.create(escalations.Draft{})
 	later := rankingNow.Add(25 * time.Minute)
-	done := escalations.Change{Status: new(escalations.StatusResolved), Notes: new(phi.Text("Called."))}
+	done := escalations.Change{Status: new(escalations.StatusResolved), ResolutionNotes: new(phi.Text("Called."))}
 	if _, err := p.update(record, done, later); err != nil {
 		t.Fatal(err)
 	}
 	p.want(record, map[string]any{
-		"status": "resolved", "resolved_by": "nurse@vigil.test", "resolved_at": collections.Instant(later), "resolution_notes": "Called.",
-		"cancelled_by": "", "updated_at": collections.Instant(later),
+		"status": "resolved", "resolved_by": "nurse@vigil.test", "resolved_at": collections.FormatInstant(later), "resolution_notes": "Called.",
+		"cancelled_by": "", "updated_at": collections.FormatInstant(later),
 	})
 	entry, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", record.Id)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.want(entry, map[string]any{"duration_seconds": 1500.0, "user": p.provider.Id, "category": "interactive", "started_at": collections.Instant(rankingNow)})
+	p.want(entry, map[string]any{"duration_seconds": 1500.0, "user": p.provider.Id, "category": "interactive", "started_at": collections.FormatInstant(rankingNow)})
 	place, err := p.app.FindFirstRecordByData(collections.TriageScores, "patient", p.patient)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.want(place, map[string]any{"last_reviewed_by": "nurse@vigil.test", "last_reviewed_at": collections.Instant(later), "active_escalations": 0.0})
+	p.want(place, map[string]any{"last_reviewed_by": "nurse@vigil.test", "last_reviewed_at": collections.FormatInstant(later), "active_escalations": 0.0})
 
 	for _, change := range []escalations.Change{
-		{Priority: new(escalations.Routine)}, {AssignedTo: new("")}, {Notes: new(phi.Text("More."))},
+		{Priority: new(escalations.Routine)}, {AssignedTo: new("")}, {ResolutionNotes: new(phi.Text("More."))},
 	} {
 		if _, err := p.update(record, change, later); vigiltest.Code(err) != "invalid_state" {
 			t.Errorf("a closed one: %v", err)
@@ -222,7 +222,7 @@ func TestResolve(t *testing.T) {
 	if _, err := p.update(cancelled, escalations.Change{Status: new(escalations.StatusCancelled)}, later); err != nil {
 		t.Fatal(err)
 	}
-	p.want(cancelled, map[string]any{"cancelled_by": "nurse@vigil.test", "cancelled_at": collections.Instant(later), "resolved_by": ""})
+	p.want(cancelled, map[string]any{"cancelled_by": "nurse@vigil.test", "cancelled_at": collections.FormatInstant(later), "resolved_by": ""})
 	if _, err := p.app.FindFirstRecordByData(collections.TimeEntries, "escalation", cancelled.Id); !collections.IsNotFound(err) {
 		t.Errorf("a cancelled one has time: %v", err)
 	}

@@ -82,7 +82,7 @@ func (p PatientSnapshot) reasons(first Concern, all []Concern) (list []Reason) {
 			add(alert.Type, word, time.Time{})
 		}
 	}
-	if p.needsThresholds() != "" {
+	if p.missingThresholdsText() != "" {
 		add(reasonNoBounds, "A minor without thresholds", time.Time{})
 	} else if first.State == StateNoBounds {
 		add(reasonNoBounds, "No bounds to compare it with", time.Time{})
@@ -113,8 +113,8 @@ func suspectText(c Concern) string {
 	if c.Type == alerts.TypeImplausibleReading {
 		return "Implausible: confirm or discard"
 	}
-	if of := c.Of(); of != nil && of.Suspect != nil {
-		return "Far from the usual. " + of.Suspect.Question
+	if of := c.Parameter(); of != nil && of.Suspect != nil {
+		return "Far from the usual. " + of.Suspect.Prompt
 	}
 	return "In doubt: confirm or discard"
 }
@@ -135,10 +135,10 @@ func (c Concern) boundText(t alerts.Thresholds) string {
 	}
 	first := c.Values[0]
 	name := ""
-	if len(c.Values) > 1 || first.Of.Prefix != "" {
-		name = first.Of.Label + " "
+	if len(c.Values) > 1 || first.Parameter.Prefix != "" {
+		name = first.Parameter.Label + " "
 	}
-	switch side, bound := c.Limits.Met(first.Value); side {
+	switch side, bound := c.Limits.Breached(first.Value); side {
 	case vitals.Critical, vitals.High:
 		return capitalize(name + "≥ " + vitals.FormatNumber(bound))
 	case vitals.CriticalLow, vitals.Low:
@@ -148,7 +148,7 @@ func (c Concern) boundText(t alerts.Thresholds) string {
 }
 
 func (c Concern) changeText(t alerts.Thresholds) string {
-	for _, p := range vitals.ChangeWatched {
+	for _, p := range vitals.ChangeParameters {
 		if p.Group != c.Type {
 			continue
 		}
@@ -189,7 +189,7 @@ func (c Concern) summary() string {
 	if len(c.Values) == 2 && c.Type == string(vitals.BloodPressure) {
 		return fmt.Sprintf("blood pressure %s/%s", vitals.FormatNumber(c.value(vitals.Systolic)), vitals.FormatNumber(c.value(vitals.Diastolic)))
 	}
-	text := lowerFirst(c.Values[0].Of.Label) + " " + vitals.FormatNumber(c.Values[0].Value) + " " + c.Values[0].Of.Range.Unit
+	text := lowerFirst(c.Values[0].Parameter.Label) + " " + vitals.FormatNumber(c.Values[0].Value) + " " + c.Values[0].Parameter.Range.Unit
 	if c.State == StateUnsure {
 		text += ", in doubt"
 	}
@@ -198,7 +198,7 @@ func (c Concern) summary() string {
 
 func (c Concern) value(of *vitals.Parameter) float64 {
 	for _, v := range c.Values {
-		if v.Of == of {
+		if v.Parameter == of {
 			return v.Value
 		}
 	}
@@ -207,7 +207,7 @@ func (c Concern) value(of *vitals.Parameter) float64 {
 
 // usesTrend reports whether a reason depends on the values of the previous days: for a value beyond a bound, not for a change.
 func (c *Concern) usesTrend() bool {
-	return (c.State == StateCritical || c.State == StateWarning) && c.Of() != nil && c.Of().Change == nil
+	return (c.State == StateCritical || c.State == StateWarning) && c.Parameter() != nil && c.Parameter().Change == nil
 }
 
 // AddTrendReason adds on how many of the last days the value was out of range, or that this is the first time in two weeks.

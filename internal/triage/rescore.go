@@ -126,7 +126,7 @@ func afterEscalationUpdate(tx core.App, bills *billing.Engine, e *collections.Es
 
 // SetThresholds changes the thresholds of a patient, see [alerts.SetThresholds], and rescores. With patientID "" it changes the practice's
 // defaults; [RescoreAll] then updates the patients who inherit them. A patient who does not exist or is deleted is a not-found fault.
-func SetThresholds(app core.App, patientID string, change alerts.Change, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
+func SetThresholds(app core.App, patientID string, change alerts.ThresholdChange, by audit.Actor, now time.Time) (c alerts.Configuration, err error) {
 	err = UpdateAndRescore(app, now, func(tx core.App) (string, error) {
 		if patientID != "" {
 			if _, err := collections.FindPatient(tx, patientID); err != nil {
@@ -149,10 +149,10 @@ func GuardThresholds(tx core.App, record *core.Record, by audit.Actor, now time.
 	})
 }
 
-// DropThresholds is [alerts.DropThresholds] followed by a rescore.
-func DropThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, remove func() error) error {
+// DeleteThresholds is [alerts.DeleteThresholds] followed by a rescore.
+func DeleteThresholds(tx core.App, record *core.Record, by audit.Actor, now time.Time, remove func() error) error {
 	return UpdateAndRescore(tx, now, func(tx core.App) (string, error) {
-		return collections.PatientOf(record), alerts.DropThresholds(tx, record, by, now, remove)
+		return collections.PatientOf(record), alerts.DeleteThresholds(tx, record, by, now, remove)
 	})
 }
 

@@ -70,7 +70,7 @@ func appendReview(tx core.App, event audit.Event, patientID string, notes phi.Te
 }
 
 // reviewText is a review in the form of [alerts.ChangedReview].
-func reviewText(at time.Time, by string) string { return collections.Instant(at) + " " + by }
+func reviewText(at time.Time, by string) string { return collections.FormatInstant(at) + " " + by }
 
 // lastReview returns the patient's last review in the form of [alerts.ChangedReview]; "" for none.
 func lastReview(tx core.App, patientID string) (string, error) {

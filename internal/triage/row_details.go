@@ -84,9 +84,9 @@ func ReadRowDetails(ctx context.Context, app core.App, patientIDs []string, line
 
 // trendRequest names the patient, kind and parameter of a trend; no kind if neither a line nor a reason needs it.
 func trendRequest(patientID string, c Concern, lines bool) [3]string {
-	of := c.Of()
+	of := c.Parameter()
 	if of == nil && c.Change != nil {
-		for _, p := range vitals.ChangeWatched {
+		for _, p := range vitals.ChangeParameters {
 			if p.Group == c.Type {
 				of = p
 			}
@@ -100,7 +100,7 @@ func trendRequest(patientID string, c Concern, lines bool) [3]string {
 
 // watchedColumns selects the column of a watched parameter by its name.
 var watchedColumns = func() (columns string) {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		columns += fmt.Sprintf(" WHEN '%s' THEN o.%s", p.Column, p.Column)
 	}
 	return columns
@@ -125,8 +125,8 @@ func readTrendsAndResponses(ctx context.Context, app core.App, asked [][3]string
 			COALESCE((SELECT json_array(created_by, created_at, ends_at) FROM snoozes
 				WHERE patient = p.value ->> 0 AND ended_at = '' AND ends_at > {:now} ORDER BY ends_at DESC LIMIT 1), '')
 		FROM json_each({:ids}) p`).WithContext(ctx).Bind(dbx.Params{
-		"ids": string(list), "most": trendPoints, "from": collections.Instant(now.AddDate(0, 0, -trendDays)),
-		"held": collections.Instant(now.Add(-acknowledgedFor)), "now": collections.Instant(now),
+		"ids": string(list), "most": trendPoints, "from": collections.FormatInstant(now.AddDate(0, 0, -trendDays)),
+		"held": collections.FormatInstant(now.Add(-acknowledgedFor)), "now": collections.FormatInstant(now),
 	}).Rows()
 	if err != nil {
 		return fmt.Errorf("read row details: %w", err)
@@ -187,7 +187,7 @@ func readResponse(p PatientSnapshot, open []byte, acknowledged, snoozed string) 
 		return slices.MinFunc(list, func(a, b Response) int { return a.rank() - b.rank() }), nil
 	}
 	unanswered := func(level alerts.Level) bool {
-		return slices.ContainsFunc(p.Open, func(a alerts.Open) bool { return a.Level == level && alerts.AboutReading(a.Type) })
+		return slices.ContainsFunc(p.Open, func(a alerts.OpenAlert) bool { return a.Level == level && alerts.AboutReading(a.Type) })
 	}
 	var words [3]string
 	switch {

@@ -55,12 +55,12 @@ type ScoreInput struct {
 	// Alerts counts the last seven days.
 	Alerts AlertCounts
 	// Unanswered are the unacknowledged critical alerts about measured values.
-	Unanswered []alerts.Open
+	Unanswered []alerts.OpenAlert
 	// Undecided are acknowledged alerts with values neither confirmed nor discarded; they count like latest values.
-	Undecided             []alerts.Open
+	Undecided             []alerts.OpenAlert
 	UnacknowledgedWarning bool
 	// UrgentWarnings are the unacknowledged early warnings that call for an urgent review.
-	UrgentWarnings []alerts.Open
+	UrgentWarnings []alerts.OpenAlert
 	// Escalations that are open or in progress.
 	StatEscalation, UrgentEscalation bool
 	// ReviewedAt is the last review, or the patient's creation.
@@ -100,12 +100,12 @@ func ComputeScore(c ScoreInput, now time.Time) Score {
 	}
 	vouched := c.withRecentVerified(latest, now)
 	worst := worstDanger(c, vouched, now)
-	lowest := c.floorBand(vouched, now)
+	lowest := c.scoreFloor(vouched, now)
 	sum, factors := sumFactors([]Factor{vitalsFactor(latest, now), alertsFactor(c.Alerts), reviewFactor(c.ReviewedAt, now)}, lowest.why != "")
 	switch {
 	case lowest.why == "": // nothing is open
 		value := max(sum, lowest.score)
-		return Score{Value: value, Level: LevelOf(value), Factors: factors}
+		return Score{Value: value, Level: RiskLevelFor(value), Factors: factors}
 	case lowest.span == 0:
 		return gradeWarning(lowest, factors)
 	}
@@ -115,12 +115,12 @@ func ComputeScore(c ScoreInput, now time.Time) Score {
 		factors = append(factors, Factor{Factor: "danger", Points: float64(added), Detail: worst.String()})
 	}
 	value := lowest.score + added
-	return Score{Value: value, Level: LevelOf(value), Factors: factors}
+	return Score{Value: value, Level: RiskLevelFor(value), Factors: factors}
 }
 
 // gradeWarning adds a third of the parts to the floor of the warnings, so that their order shows in the score and stays below the critical
 // bands. Source: docs/decisions/triage.md, "Risk-score formula".
-func gradeWarning(lowest band, factors []Factor) Score {
+func gradeWarning(lowest floor, factors []Factor) Score {
 	tenths := 0
 	for _, factor := range factors {
 		tenths += int(math.Round(factor.Points * 10))
@@ -131,7 +131,7 @@ func gradeWarning(lowest band, factors []Factor) Score {
 		factors = append(factors, Factor{Factor: "danger", Points: float64(added), Detail: "A third of the points of values, alerts and time since the review."})
 	}
 	value := lowest.score + added
-	return Score{Value: value, Level: LevelOf(value), Factors: factors}
+	return Score{Value: value, Level: RiskLevelFor(value), Factors: factors}
 }
 
 // nothingOpen reports whether nothing open sets a floor for the score.
@@ -157,8 +157,8 @@ func sumFactors(parts []Factor, uncapped bool) (sum int, factors []Factor) {
 	return (tenths + 5) / 10, factors
 }
 
-// LevelOf returns the level of a score.
-func LevelOf(score int) RiskLevel {
+// RiskLevelFor returns the level of a score.
+func RiskLevelFor(score int) RiskLevel {
 	switch {
 	case score >= lowestCritical:
 		return RiskCritical
@@ -170,34 +170,34 @@ func LevelOf(score int) RiskLevel {
 	return RiskNoData
 }
 
-// band is the floor of a patient's score, and why; danger adds up to span.
-type band struct {
+// floor is the floor of a patient's score, and why; danger adds up to span.
+type floor struct {
 	score int
 	span  float64
 	why   string
 }
 
-func (b band) factor() Factor {
+func (b floor) factor() Factor {
 	return Factor{Factor: "floor", Points: float64(b.score), Detail: b.why}
 }
 
-// floorBand returns the floor: unanswered danger ranks highest, then a recent critical value, then warnings.
-func (si ScoreInput) floorBand(latest []measuredValue, now time.Time) band {
+// scoreFloor returns the floor: unanswered danger ranks highest, then a recent critical value, then warnings.
+func (si ScoreInput) scoreFloor(latest []measuredValue, now time.Time) floor {
 	switch {
 	case len(si.Unanswered) > 0:
-		return band{lowestUnanswered, 100 - lowestUnanswered, "Unacknowledged critical alert."}
+		return floor{lowestUnanswered, 100 - lowestUnanswered, "Unacknowledged critical alert."}
 	case si.StatEscalation:
-		return band{lowestUnanswered, 100 - lowestUnanswered, "Stat escalation not closed."}
+		return floor{lowestUnanswered, 100 - lowestUnanswered, "Stat escalation not closed."}
 	case si.hasUnseenCritical(latest, now):
-		return band{lowestUnanswered, 100 - lowestUnanswered, "A critical value by bounds that were set after it was measured: no one was alerted."}
+		return floor{lowestUnanswered, 100 - lowestUnanswered, "A critical value by bounds that were set after it was measured: no one was alerted."}
 	case hasRecentCritical(latest, now):
-		return band{lowestCritical, lowestUnanswered - 1 - lowestCritical, "A critical value of the last 24 hours."}
+		return floor{lowestCritical, lowestUnanswered - 1 - lowestCritical, "A critical value of the last 24 hours."}
 	case si.UnacknowledgedWarning:
-		return band{lowestWarning, 0, "Unacknowledged warning alert."}
+		return floor{lowestWarning, 0, "Unacknowledged warning alert."}
 	case si.UrgentEscalation:
-		return band{lowestWarning, 0, "Urgent escalation not closed."}
+		return floor{lowestWarning, 0, "Urgent escalation not closed."}
 	}
-	return band{score: 1}
+	return floor{score: 1}
 }
 
 func alertsFactor(counts AlertCounts) Factor {
@@ -220,7 +220,7 @@ func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 	factor := Factor{Factor: "vitals"}
 	worst, beyond := 0.0, 0
 	outOfBounds := func(p measuredValue) bool {
-		return p.deviates() > 0 && !p.at.Before(now.Add(-vitalsWindow))
+		return p.boundDeviation() > 0 && !p.at.Before(now.Add(-vitalsWindow))
 	}
 	for i, p := range latest {
 		if !outOfBounds(p) {
@@ -229,7 +229,7 @@ func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 		if !slices.ContainsFunc(latest[:i], func(other measuredValue) bool { return other.group == p.group && outOfBounds(other) }) {
 			beyond++
 		}
-		d := p.deviates()
+		d := p.boundDeviation()
 		if d > worst {
 			worst = d
 			factor.Detail = fmt.Sprintf("%s %s is out of bounds.", p.name, vitals.FormatNumber(p.value))
@@ -245,8 +245,8 @@ func vitalsFactor(latest []measuredValue, now time.Time) Factor {
 	return factor
 }
 
-// deviates returns the deviation of a value from its bounds.
-func (v measuredValue) deviates() float64 {
+// boundDeviation returns the deviation of a value from its bounds.
+func (v measuredValue) boundDeviation() float64 {
 	return max(v.deviation, deviationBy(v.value, v.limits, v.low, v.high))
 }
 
@@ -255,9 +255,9 @@ func deviation(value float64, l vitals.Limits) float64 {
 	return deviationBy(value, l, otherGrowth, otherGrowth)
 }
 
-// deviationBy is the deviation by what a kind of value has between warning and critical: among warnings, too, what harms sooner comes first.
+// deviationBy grades warnings by the parameter's growth, so that what harms sooner ranks first.
 func deviationBy(value float64, l vitals.Limits, low, high growth) float64 {
-	side, bound := l.Met(value)
+	side, bound := l.Breached(value)
 	between := func(g growth, critical *float64) float64 {
 		if critical == nil {
 			return g.warned

@@ -97,7 +97,7 @@ func TestScoreExamples(t *testing.T) {
 		}, 45, triage.RiskNormal, points{"vitals": 40, "alerts": 4.2, "review": 0.9}},
 		{"everything at once", patient(pressureAndPulse(190, 125, 115)), func(c *triage.ScoreInput) {
 			c.Alerts = triage.AlertCounts{Critical: 1, Warning: 1}
-			c.Unanswered, c.UnacknowledgedWarning, c.StatEscalation = []alerts.Open{{Type: "blood_pressure", Level: alerts.Critical}}, true, true
+			c.Unanswered, c.UnacknowledgedWarning, c.StatEscalation = []alerts.OpenAlert{{Type: "blood_pressure", Level: alerts.Critical}}, true, true
 			c.ReviewedAt = now.Add(-72 * time.Hour)
 		}, 89, triage.RiskCritical, points{"vitals": 55, "alerts": 12.5, "review": 6.4, "floor": 86, "danger": 3}},
 		{"critical, acknowledged and closed just now", patient(pressure(190, 125)), func(c *triage.ScoreInput) {
@@ -141,9 +141,9 @@ func pointsOf(score triage.Score) map[string]float64 {
 
 func TestScoreVitals(t *testing.T) {
 	gained := patient(weighing(83))
-	gained.Baseline = []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}, {Of: vitals.WeightKg, Value: 83, MeasuredAt: now.Add(-time.Hour)}}
+	gained.Baseline = []alerts.BaselineValue{{Parameter: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}, {Parameter: vitals.WeightKg, Value: 83, MeasuredAt: now.Add(-time.Hour)}}
 	lost := gained
-	lost.Baseline = []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 90, MeasuredAt: now.Add(-2 * day)}}
+	lost.Baseline = []alerts.BaselineValue{{Parameter: vitals.WeightKg, Value: 90, MeasuredAt: now.Add(-2 * day)}}
 	noCritical := patient(pressure(175, 80))
 	noCritical.Thresholds = alerts.InForce(practice, alerts.Bounds{"blood_pressure": {"systolic_critical": nil}})
 	tests := []struct {
@@ -209,7 +209,7 @@ func TestScoreWithoutData(t *testing.T) {
 		"an urgent escalation":                  {func(c *triage.ScoreInput) { c.UrgentEscalation = true }, 62},
 		"a stat escalation":                     {func(c *triage.ScoreInput) { c.StatEscalation, c.Latest = true, triage.Latest{} }, 86},
 		"a stat escalation, an old crisis":      {func(c *triage.ScoreInput) { c.StatEscalation = true }, 87},
-		"a critical alert about no known value": {func(c *triage.ScoreInput) { c.Latest, c.Unanswered = triage.Latest{}, []alerts.Open{{}} }, 86},
+		"a critical alert about no known value": {func(c *triage.ScoreInput) { c.Latest, c.Unanswered = triage.Latest{}, []alerts.OpenAlert{{}} }, 86},
 	} {
 		c := silent(31 * day)
 		test.open(&c)
@@ -230,7 +230,7 @@ func TestLevelOf(t *testing.T) {
 		0: triage.RiskNoData, 1: triage.RiskNormal, 50: triage.RiskNormal, 51: triage.RiskWarning,
 		75: triage.RiskWarning, 76: triage.RiskCritical, 100: triage.RiskCritical,
 	} {
-		if got := triage.LevelOf(score); got != want {
+		if got := triage.RiskLevelFor(score); got != want {
 			t.Errorf("%d is %s, want %s", score, got, want)
 		}
 	}
@@ -254,14 +254,14 @@ func circumstances(t *rapid.T) triage.ScoreInput {
 		StatEscalation:        rapid.Bool().Draw(t, "stat"), UrgentEscalation: rapid.Bool().Draw(t, "urgent"),
 	}
 	if rapid.Bool().Draw(t, "open critical") {
-		c.Unanswered = []alerts.Open{{
+		c.Unanswered = []alerts.OpenAlert{{
 			Type: "pulse", Parameter: "pulse", Level: alerts.Critical,
 			Value: rapid.Float64Range(10, 40).Draw(t, "open pulse"), MeasuredAt: age("open at"),
 		}}
 	}
 	if systolic := value("systolic", vitals.Systolic.Range); systolic != nil {
 		r := vitals.Reading{Kind: vitals.BloodPressure, MeasuredAt: age("bp")}.With(vitals.Systolic, *systolic).With(vitals.Diastolic, 80)
-		*r.Slot(vitals.Pulse) = value("pulse", vitals.Pulse.Range)
+		*r.ValuePtr(vitals.Pulse) = value("pulse", vitals.Pulse.Range)
 		c.Latest = c.Latest.With(r, vitals.OriginDevice)
 	}
 	if spo2 := value("spo2", vitals.SpO2.Range); spo2 != nil {
@@ -277,11 +277,11 @@ func TestScoreProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := circumstances(t)
 		score := triage.ComputeScore(c, now)
-		if score.Value < 0 || score.Value > 100 || score.Level != triage.LevelOf(score.Value) {
+		if score.Value < 0 || score.Value > 100 || score.Level != triage.RiskLevelFor(score.Value) {
 			t.Fatalf("score %d, level %s", score.Value, score.Level)
 		}
 		open := len(c.Unanswered) > 0 || c.StatEscalation
-		if unanswered := triage.CriticalStatusOf(score.Value) == triage.Unanswered; unanswered != open {
+		if unanswered := triage.CriticalStatusFor(score.Value) == triage.Unanswered; unanswered != open {
 			t.Fatalf("score %d, unanswered %t, is %t", score.Value, unanswered, open)
 		}
 		if score.Value == 0 {
@@ -333,7 +333,7 @@ func TestScoreRisesWithDeviation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
 				c := circumstances(t)
-				c.Baseline = []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}
+				c.Baseline = []alerts.BaselineValue{{Parameter: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}
 				end := rapid.SampledFrom([]float64{vital.lowest, vital.highest}).Draw(t, "end")
 				near, far := rapid.Float64Range(0, 1).Draw(t, "near"), rapid.Float64Range(0, 1).Draw(t, "far")
 				score := func(way float64) int {
@@ -363,7 +363,7 @@ func BenchmarkRate(b *testing.B) {
 // Every unanswered warning about a reading sets the floor; alerts about devices and missing data do not.
 func TestWarningAboutReadingSetsFloor(t *testing.T) {
 	for _, alertType := range alerts.Types {
-		open := []alerts.Open{{Type: alertType, Level: alerts.Warning, CreatedAt: now.Add(-time.Hour)}}
+		open := []alerts.OpenAlert{{Type: alertType, Level: alerts.Warning, CreatedAt: now.Add(-time.Hour)}}
 		for what, latest := range map[string]triage.Latest{"measured": triage.Latest{}.With(pressure(120, 80), vitals.OriginDevice), "nothing measured": {}} {
 			score := triage.PatientSnapshot{Thresholds: defaults, LastReviewedAt: now, Open: open, Latest: latest}.ComputeRow(now).Score
 			aboutReading := !slices.Contains(alerts.DeviceTypes, alertType)

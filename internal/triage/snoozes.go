@@ -169,13 +169,13 @@ func alertToNotify(tx core.App, snapshot PatientSnapshot, kind string, now time.
 	if err != nil {
 		return nil, 0, err
 	}
-	var worst alerts.Open
+	var worst alerts.OpenAlert
 	for _, one := range snapshot.Open {
 		if one.Type != kind || snapshot.IsSnoozed(kind, one.Level, now) {
 			continue
 		}
 		if slices.Contains(late, one.ID) {
-			if over, err := isOvertaken(tx, snapshot.PatientID, one); err != nil {
+			if over, err := isSuperseded(tx, snapshot.PatientID, one); err != nil {
 				return nil, 0, err
 			} else if over {
 				continue
@@ -206,7 +206,7 @@ func alertToNotify(tx core.App, snapshot PatientSnapshot, kind string, now time.
 }
 
 // isPreferred reports whether an alert is notified rather than another of the same level: alerts that escalate first, then newer ones.
-func isPreferred(one, other alerts.Open, late []string) bool {
+func isPreferred(one, other alerts.OpenAlert, late []string) bool {
 	if isLate := slices.Contains(late, one.ID); isLate != slices.Contains(late, other.ID) {
 		return !isLate
 	}
@@ -225,8 +225,8 @@ func snoozedClockAlert(tx core.App, snapshot PatientSnapshot, kind string) (*col
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(reported, func(v alerts.Reported) bool {
-			return v.Of.Group == kind && snapshot.Thresholds.IsAlarming(v.Of, v.Value)
+		if slices.ContainsFunc(reported, func(v alerts.ReportedValue) bool {
+			return v.Parameter.Group == kind && snapshot.Thresholds.IsDangerous(v.Parameter, v.Value)
 		}) {
 			return alert, nil
 		}
@@ -294,7 +294,7 @@ func exceededBaseline(tx core.App, snooze *collections.Snooze, found []alerts.Wo
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(snapshot.Open, func(o alerts.Open) bool {
+	return slices.ContainsFunc(snapshot.Open, func(o alerts.OpenAlert) bool {
 		return slices.Contains(quiet, o.ID) && o.Exceeds(found, snapshot.Thresholds)
 	}), nil
 }
@@ -312,12 +312,12 @@ func acknowledgedCritical(tx core.App, snapshot PatientSnapshot, kind string, no
 	return nil, nil
 }
 
-// isOvertaken reports whether a value at least as reliable was measured after the reading behind an alert; a late reading is then no news.
+// isSuperseded reports whether a value at least as reliable was measured after the reading behind an alert; a late reading is then no news.
 // Source: docs/decisions/alerts.md, "Late readings".
-func isOvertaken(tx core.App, patientID string, alert alerts.Open) (bool, error) {
+func isSuperseded(tx core.App, patientID string, alert alerts.OpenAlert) (bool, error) {
 	var kinds []vitals.Kind
 	var columns []string
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p.Group == alert.Type {
 			kinds, columns = append(kinds, p.Kinds...), append(columns, p.Column)
 		}

@@ -71,7 +71,7 @@ func (p PatientSnapshot) ComputeRow(now time.Time) ComputedRow {
 		c.UrgentEscalation = c.UrgentEscalation || escalation.Priority == escalations.Urgent
 	}
 	s.Score = ComputeScore(c, now)
-	if why := p.needsThresholds(); why != "" {
+	if why := p.missingThresholdsText(); why != "" {
 		s.NeedsThresholds = true
 		s.Score.Factors = append(s.Score.Factors, Factor{Factor: FactorThresholds, Detail: why})
 	}
@@ -146,14 +146,14 @@ func SaveRow(tx core.App, patientID string, s ComputedRow, now time.Time) error 
 	}
 	oldest := never
 	if !s.OldestUnacknowledgedAt.IsZero() {
-		oldest = collections.Instant(s.OldestUnacknowledgedAt)
+		oldest = collections.FormatInstant(s.OldestUnacknowledgedAt)
 	}
 	rank := []any{
 		s.Score.Value, string(s.Score.Level), s.Unacknowledged, s.UnacknowledgedCritical, oldest, s.ActiveEscalations, s.NeedsReview,
 	}
 	rest := []any{
-		string(factors), string(latest), collections.Instant(s.Latest.MeasuredAt()), collections.Instant(now), s.NeedsThresholds,
-		s.Provisional, s.Provisional, collections.Instant(now), patientID,
+		string(factors), string(latest), collections.FormatInstant(s.Latest.MeasuredAt()), collections.FormatInstant(now), s.NeedsThresholds,
+		s.Provisional, s.Provisional, collections.FormatInstant(now), patientID,
 	}
 	for _, update := range []struct {
 		text   string

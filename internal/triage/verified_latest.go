@@ -42,7 +42,7 @@ func (l Latest) verifiedAfter(p *vitals.Parameter, value float64, at time.Time, 
 
 func singleValue(p *vitals.Parameter, value *float64, at time.Time) *vitals.Reading {
 	r := &vitals.Reading{MeasuredAt: at}
-	*r.Slot(p) = value
+	*r.ValuePtr(p) = value
 	return r
 }
 
@@ -78,7 +78,7 @@ func (si ScoreInput) withRecentVerified(latest []measuredValue, now time.Time) [
 	if si.Latest.verified == nil {
 		return latest
 	}
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		value, at := si.Latest.recentVerified(p, now)
 		if value == nil {
 			continue
@@ -86,7 +86,7 @@ func (si ScoreInput) withRecentVerified(latest []measuredValue, now time.Time) [
 		judged, found := boundedValue(p, *value, at, si.Thresholds), true
 		if p.Change != nil {
 			var gain float64
-			gain, _, found = alerts.Gain(p, *value, at, si.Thresholds.Change(p), si.Baseline)
+			gain, _, found = alerts.GainAndLoss(p, *value, at, si.Thresholds.Change(p), si.Baseline)
 			judged = changeValue(p, gain, at, si.Thresholds)
 		}
 		if found && judged.critical() {

@@ -93,7 +93,7 @@ func TestTypedNormalKeepsCriticalBand(t *testing.T) {
 		"a gain, typed after":                {[]one{{ago(weighing(87), 2*time.Hour), device}, {ago(weighing(80), time.Hour), typed}}, 79},
 		"a warning of a device, typed after": {[]one{{ago(oximetry(91), 2*time.Hour), device}, {ago(oximetry(97), time.Hour), typed}}, 1},
 	} {
-		snapshot := triage.PatientSnapshot{Thresholds: defaults, LastReviewedAt: now, Baseline: []alerts.BaselineValue{{Of: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}}
+		snapshot := triage.PatientSnapshot{Thresholds: defaults, LastReviewedAt: now, Baseline: []alerts.BaselineValue{{Parameter: vitals.WeightKg, Value: 80, MeasuredAt: now.Add(-2 * day)}}}
 		for _, o := range test.readings {
 			snapshot.Latest = snapshot.Latest.With(o.reading, o.origin)
 		}

@@ -183,11 +183,11 @@ func Nested[T any](c *Checks, name string, f Field[T], wrongType string) (value 
 	return f.Value, f.Given()
 }
 
-// Others are the members of a body that its type does not name, for bodies in which a misspelled member would be missed only when it is needed.
-type Others map[string]jsontext.Value
+// UnknownMembers are the members of a body that its type does not name, for bodies in which a misspelled member would be missed only when it is needed.
+type UnknownMembers map[string]jsontext.Value
 
-// RejectOthers rejects each of the other members; prefix is the path of the body, with a dot at its end.
-func (c *Checks) RejectOthers(prefix string, others Others) {
+// RejectUnknown rejects each of the other members; prefix is the path of the body, with a dot at its end.
+func (c *Checks) RejectUnknown(prefix string, others UnknownMembers) {
 	for name := range others {
 		c.Reject(prefix+name, "There is no such member.")
 	}
@@ -215,8 +215,8 @@ func (c *Checks) Boolean(name string, f Boolean, required bool) *bool {
 
 var phonePattern = regexp.MustCompile(`^[0-9+()\-. x]{7,20}$`)
 
-// MRN is the form of a medical record number. Source: docs/decisions/patients.md, "Field formats".
-var MRN = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+// MRNPattern is the form of a medical record number. Source: docs/decisions/patients.md, "Field formats".
+var MRNPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // Phone returns an optional phone number as sent, or "" if absent. Source: docs/decisions/patients.md, "Field formats".
 func (c *Checks) Phone(name string, f String) string {

@@ -100,8 +100,8 @@ func (e shapeError) Error() string { return string(e) }
 
 const errShape = shapeError("not a JSON object of the expected shape")
 
-// checkShape checks depth, root type and names before anything is decoded. Duplicate names are refused, because programs differ in which of the
-// two they use, so a checked value could be read differently later. Source: RFC 8259, section 4.
+// checkShape checks depth, root type and names before decoding. Duplicate names are rejected,
+// because programs differ in which of the two they use. Source: RFC 8259, section 4.
 func checkShape(raw []byte) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(false), jsontext.AllowInvalidUTF8(true))
 	if dec.PeekKind() != '{' {

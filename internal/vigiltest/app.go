@@ -197,8 +197,8 @@ func User(t testing.TB, app core.App, role authz.Role, options ...UserOption) *c
 	user.Set("last_name", "Person")
 	user.Set("role", string(role))
 	user.Set("is_active", true)
-	user.Set("created_at", collections.Instant(Clock))
-	user.Set("updated_at", collections.Instant(Clock))
+	user.Set("created_at", collections.FormatInstant(Clock))
+	user.Set("updated_at", collections.FormatInstant(Clock))
 	for _, option := range options {
 		option(user.ProxyRecord())
 	}
@@ -225,7 +225,7 @@ func Token(t testing.TB, user *collections.User, now time.Time) string {
 // Patient stores an active patient and returns the id. The default is Ada Lovelace, born 1950; columns override it.
 func Patient(t testing.TB, app core.App, columns dbx.Params) string {
 	t.Helper()
-	record, err := collections.New(app, collections.Patients)
+	record, err := collections.NewRecord(app, collections.Patients)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func Patient(t testing.TB, app core.App, columns dbx.Params) string {
 // Assign assigns a device to a patient from a time on.
 func Assign(t testing.TB, app core.App, device, patient string, from time.Time) {
 	t.Helper()
-	row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": collections.Instant(from)}
+	row := dbx.Params{"device_id": device, "patient": patient, "assigned_at": collections.FormatInstant(from)}
 	if _, err := app.DB().Insert(collections.DeviceAssignments, row).Execute(); err != nil {
 		t.Fatal(err)
 	}

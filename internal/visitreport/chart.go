@@ -27,11 +27,11 @@ type plot struct {
 	low, high, scale float64
 }
 
-func (p plot) at(t time.Time) float64 {
+func (p plot) xAt(t time.Time) float64 {
 	return p.x + p.w*t.Sub(p.from).Hours()/p.to.Sub(p.from).Hours()
 }
 
-func (p plot) of(value float64) float64 {
+func (p plot) yAt(value float64) float64 {
 	return p.y + p.h - (min(max(value, p.low), p.high)-p.low)*p.scale
 }
 
@@ -72,7 +72,7 @@ func (r *Report) plotOf(s *pdf.Sheet, y, tall float64, points []Point) plot {
 		take(*point.Reading.Value(vitals.Systolic))
 		take(*point.Reading.Value(vitals.Diastolic))
 	}
-	for _, bound := range []*float64{r.bounds.Of(vitals.Diastolic).Low, r.bounds.Of(vitals.Systolic).High} {
+	for _, bound := range []*float64{r.bounds.Limits(vitals.Diastolic).Low, r.bounds.Limits(vitals.Systolic).High} {
 		if bound != nil {
 			take(*bound)
 		}
@@ -84,10 +84,10 @@ func (r *Report) plotOf(s *pdf.Sheet, y, tall float64, points []Point) plot {
 
 // bands shades the ranges and labels the bounds next to the chart where there is space.
 func (r *Report) bands(p plot) {
-	systolic, diastolic := r.bounds.Of(vitals.Systolic), r.bounds.Of(vitals.Diastolic)
+	systolic, diastolic := r.bounds.Limits(vitals.Systolic), r.bounds.Limits(vitals.Diastolic)
 	band := func(from, to *float64, ink pdf.Ink) {
 		if from != nil && to != nil && *to > *from {
-			p.s.Fill(p.x, p.of(*to), p.w, p.of(*from)-p.of(*to), ink)
+			p.s.Fill(p.x, p.yAt(*to), p.w, p.yAt(*from)-p.yAt(*to), ink)
 		}
 	}
 	lowest := systolic.Low
@@ -112,7 +112,7 @@ func (r *Report) bands(p plot) {
 // scale draws the value labels and the dates.
 func (r *Report) scale(p plot) {
 	for value := math.Ceil(p.low/20) * 20; value <= p.high; value += 20 {
-		p.s.Text(p.x-2, p.of(value)+1, rightAligned(small), formatWhole(value))
+		p.s.Text(p.x-2, p.yAt(value)+1, rightAligned(small), formatWhole(value))
 	}
 	r.dates(p)
 }
@@ -126,7 +126,7 @@ func (r *Report) dates(p plot) {
 		every = 1
 	}
 	for day := r.from; day.Before(p.to); day = day.AddDate(0, 0, every) {
-		x := p.at(day)
+		x := p.xAt(day)
 		p.s.Rule(x, p.y, x, p.y+p.h, 0.15, pdf.LightGray)
 		if x < p.x+p.w-6 {
 			p.s.Text(x-1, p.y+p.h+3.8, small, day.Format("Jan 2"))
@@ -143,12 +143,12 @@ func (r *Report) line(p plot, points []Point, of *vitals.Parameter, ink pdf.Ink)
 			continue
 		}
 		if before != nil && daysBetween(before.At, point.At) <= gapDays {
-			p.s.Rule(p.at(before.At), p.of(*before.Reading.Value(of)), p.at(point.At), p.of(*point.Reading.Value(of)), 0.3, ink)
+			p.s.Rule(p.xAt(before.At), p.yAt(*before.Reading.Value(of)), p.xAt(point.At), p.yAt(*point.Reading.Value(of)), 0.3, ink)
 		}
 		before = point
 	}
 	for _, point := range points {
-		x, y := p.at(point.At), p.of(*point.Reading.Value(of))
+		x, y := p.xAt(point.At), p.yAt(*point.Reading.Value(of))
 		switch outside := levelIn(*point.Reading.Value(of), r.boundsAt(of, point.Reading)); {
 		case point.Suspect:
 			p.s.Mark(pdf.Question, x, y, 1.2, ink)
@@ -175,7 +175,7 @@ func (r *Report) spark(s *pdf.Sheet, of *vitals.Parameter, x, y, width, height f
 	if len(points) < 2 {
 		return
 	}
-	limits := r.bounds.Of(of)
+	limits := r.bounds.Limits(of)
 	for _, bound := range []*float64{limits.Low, limits.High} {
 		if bound != nil {
 			low, high = min(low, *bound), max(high, *bound)
@@ -187,17 +187,17 @@ func (r *Report) spark(s *pdf.Sheet, of *vitals.Parameter, x, y, width, height f
 	if limits.Low != nil || limits.High != nil {
 		top, bottom := p.y, p.y+p.h
 		if limits.High != nil {
-			top = p.of(*limits.High)
+			top = p.yAt(*limits.High)
 		}
 		if limits.Low != nil {
-			bottom = p.of(*limits.Low)
+			bottom = p.yAt(*limits.Low)
 		}
 		s.Fill(x, top, width, bottom-top, pdf.InRange)
 	}
 	for i := 1; i < len(points); i++ {
 		before, point := points[i-1], points[i]
 		if daysBetween(before.At, point.At) <= gapDays {
-			s.Rule(p.at(before.At), p.of(*before.Reading.Value(of)), p.at(point.At), p.of(*point.Reading.Value(of)), 0.25, pdf.Teal)
+			s.Rule(p.xAt(before.At), p.yAt(*before.Reading.Value(of)), p.xAt(point.At), p.yAt(*point.Reading.Value(of)), 0.25, pdf.Teal)
 		}
 	}
 }

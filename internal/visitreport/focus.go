@@ -102,7 +102,7 @@ func (r *Report) pressureControl() string {
 		if mean == nil {
 			continue
 		}
-		if d, ok := distanceTo(r.bounds.Of(p), math.Round(*mean)); ok && (of == "" || d.beyond > worst.beyond) {
+		if d, ok := distanceTo(r.bounds.Limits(p), math.Round(*mean)); ok && (of == "" || d.beyond > worst.beyond) {
 			worst, of = d, vitals.FormatNumber(d.limit)+" "+strings.ToLower(p.Label)
 		}
 	}
@@ -119,7 +119,7 @@ func (r *Report) parameterControl(p *vitals.Parameter) string {
 		return ""
 	}
 	mean, units := *week.All.Mean(p), r.request.Units
-	d, ok := distanceTo(r.bounds.Of(p), mean)
+	d, ok := distanceTo(r.bounds.Limits(p), mean)
 	if !ok {
 		return ""
 	}

@@ -37,7 +37,7 @@ func (r *Report) PDF() ([]byte, error) {
 	s := pdf.NewSheet("Home monitoring report", r.now, r.foot)
 	y := r.top(s)
 	y = r.patientBlock(s, y)
-	y = r.finding(s, y)
+	y = r.drawOverview(s, y)
 	subject := r.subject()
 	y = r.kindChart(s, subject, y+6.5, chartTall)
 	if subject == vitals.BloodGlucose {
@@ -157,9 +157,9 @@ func (r *Report) excludedText() string {
 	return fmt.Sprintf("Left out: %d suspect, %d withdrawn, %d implausible", r.excluded.Suspect, r.excluded.Retracted, r.excluded.Implausible)
 }
 
-// finding draws the summary.
-func (r *Report) finding(s *pdf.Sheet, y float64) float64 {
-	f := r.findings()
+// drawOverview draws the summary.
+func (r *Report) drawOverview(s *pdf.Sheet, y float64) float64 {
+	f := r.overview()
 	y += 3.5
 	lines := s.Lines(wide-9, maxLines, plain, f.Text)
 	height := 7.5 + float64(len(lines))*lineStep
@@ -213,7 +213,7 @@ func (r *Report) table(s *pdf.Sheet, y float64) float64 {
 		s.Text(columns[3], y, rightAligned(plain), fmt.Sprint(g.Readings))
 		s.Text(columns[4], y, rightAligned(plain), fmt.Sprint(g.Days))
 		if systolic, diastolic := g.All.Mean(vitals.Systolic), g.All.Mean(vitals.Diastolic); systolic != nil && diastolic != nil {
-			outside := max(levelIn(*systolic, r.bounds.Of(vitals.Systolic)), levelIn(*diastolic, r.bounds.Of(vitals.Diastolic)))
+			outside := max(levelIn(*systolic, r.bounds.Limits(vitals.Systolic)), levelIn(*diastolic, r.bounds.Limits(vitals.Diastolic)))
 			r.sign(s, outside, columns[0]-15, y-1.1)
 		}
 		if g.InRange != nil {
@@ -267,7 +267,7 @@ func (r *Report) paragraph(s *pdf.Sheet, x, y float64, lines []string) float64 {
 func (r *Report) otherReadings(s *pdf.Sheet, x, y, width float64) (end float64) {
 	y = r.heading(s, x, y, width, "Other readings", r.otherReadingsMean())
 	found := false
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		if p == vitals.Systolic || p == vitals.Diastolic {
 			continue
 		}
@@ -325,8 +325,8 @@ func (r *Report) limits(s *pdf.Sheet, x, y, width float64) (end float64) {
 		s.Text(columns[i], y, rightAligned(pdf.Type{Size: 7.6, Bold: true, Ink: pdf.Gray}), title)
 	}
 	any := false
-	for _, p := range vitals.Watched {
-		l := r.bounds.Of(p)
+	for _, p := range vitals.ThresholdParameters {
+		l := r.bounds.Limits(p)
 		if l == (vitals.Limits{}) || p.Group != vitals.Systolic.Group && r.last(p) == nil {
 			continue
 		}

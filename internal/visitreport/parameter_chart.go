@@ -41,7 +41,7 @@ func (r *Report) parameterChart(s *pdf.Sheet, of *vitals.Parameter, y, tall floa
 	for _, point := range points {
 		take(*point.Reading.Value(of))
 	}
-	limits := r.bounds.Of(of)
+	limits := r.bounds.Limits(of)
 	for _, bound := range []*float64{limits.Low, limits.High} {
 		if bound != nil {
 			take(*bound)
@@ -65,12 +65,12 @@ func (r *Report) parameterChart(s *pdf.Sheet, of *vitals.Parameter, y, tall floa
 			to = *limits.High
 		}
 		if to > from {
-			s.Fill(p.x, p.of(to), p.w, p.of(from)-p.of(to), pdf.InRange)
+			s.Fill(p.x, p.yAt(to), p.w, p.yAt(from)-p.yAt(to), pdf.InRange)
 		}
 	}
 	drawLimits(p, lines)
 	for value := math.Ceil(p.low/step) * step; value <= p.high; value += step {
-		s.Text(p.x-2, p.of(value)+1, rightAligned(small), units.number(of, math.Round(value*10)/10))
+		s.Text(p.x-2, p.yAt(value)+1, rightAligned(small), units.number(of, math.Round(value*10)/10))
 	}
 	r.dates(p)
 	r.line(p, points, of, pdf.Teal)
@@ -91,7 +91,7 @@ func (r *Report) chartLimits(of *vitals.Parameter) (lines []chartLimit) {
 		}
 		return lines
 	}
-	limits := r.bounds.Of(of)
+	limits := r.bounds.Limits(of)
 	for _, l := range []struct {
 		value *float64
 		shape pdf.Shape
@@ -117,7 +117,7 @@ func drawLimits(p plot, lines []chartLimit) {
 		if l.value < p.low || l.value > p.high {
 			continue
 		}
-		y := p.of(l.value)
+		y := p.yAt(l.value)
 		ink := pdf.LightGray
 		if l.dashes != nil {
 			ink = l.ink

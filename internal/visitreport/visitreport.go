@@ -1,6 +1,7 @@
-// Package visitreport makes the report for a visit: a sheet, readable in black and white, with the summary of a patient's readings, the
-// response to the critical ones, and what was excluded. It states measurements and makes no diagnosis. Callers decide who may read it. The
-// rules are in docs/decisions/observations.md, "Report for a visit".
+// Package visitreport builds the printed report for an office visit: a summary of a patient's
+// readings, the response to critical ones, and what was excluded, readable in black and white. It
+// states measurements and makes no diagnosis. Callers decide who may read it. The rules are in
+// docs/decisions/observations.md, "Report for a visit".
 package visitreport
 
 import (

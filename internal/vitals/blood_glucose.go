@@ -33,7 +33,7 @@ var (
 			{"HI", 600, ComparatorAbove}, {"HIGH", 600, ComparatorAbove}, {"LO", 20, ComparatorBelow}, {"LOW", 20, ComparatorBelow},
 		},
 		Abnormal: "abnormal glucose level",
-		Group:    string(BloodGlucose), Sides: []Side{CriticalLow, Low, FastingHigh, High, Critical},
+		Group:    string(BloodGlucose), Bounds: []Bound{CriticalLow, Low, FastingHigh, High, Critical},
 		Defaults: Limits{CriticalLow: new(54.0), Low: new(70.0), High: new(250.0), Critical: new(300.0)},
 		AnyAge:   Limits{CriticalLow: new(54.0), Critical: new(300.0)},
 		FHIR:     &Quantity{Decimals: 0, Unit: "mg/dL", UCUM: "mg/dL"},
@@ -43,7 +43,7 @@ var (
 	MealContext = &Qualifier{
 		Name: "meal_context", Words: []string{MealFasting, MealBefore, MealAfter, MealBedtime, MealRandom}, Latest: true,
 		AltField: "meal_marker", AltWords: [][2]string{{"pre_meal", MealBefore}, {"post_meal", MealAfter}},
-		Question: Code{"8417864", "MDC_CTXT_GLU_MEAL"},
+		ComponentCode: Code{"8417864", "MDC_CTXT_GLU_MEAL"},
 		Answers: map[string]Answer{
 			MealBefore: {"8417868", "Before meal"}, MealAfter: {"8417872", "After meal"}, MealFasting: {"8417876", "Fasting"},
 			MealRandom: {"8417880", "Random"}, MealBedtime: {Text: "Bedtime"},

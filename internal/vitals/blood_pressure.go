@@ -9,14 +9,14 @@ const BloodPressure Kind = "blood_pressure"
 var (
 	Systolic = &Parameter{
 		Name: "systolic", Column: "systolic", Label: "Systolic", Range: Range{60, 300, UnitMmHg},
-		Abnormal: "abnormal blood pressure", Group: string(BloodPressure), Prefix: "systolic_", Sides: allSides,
+		Abnormal: "abnormal blood pressure", Group: string(BloodPressure), Prefix: "systolic_", Bounds: allBounds,
 		Defaults: Limits{CriticalLow: new(80.0), Low: new(90.0), High: new(140.0), Critical: new(180.0)},
 		AnyAge:   Limits{Critical: new(180.0)},
 		FHIR:     &Quantity{Code{"8480-6", "Systolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
 	}
 	Diastolic = &Parameter{
 		Name: "diastolic", Column: "diastolic", Label: "Diastolic", Range: Range{30, 200, UnitMmHg},
-		Group: string(BloodPressure), Prefix: "diastolic_", Sides: allSides,
+		Group: string(BloodPressure), Prefix: "diastolic_", Bounds: allBounds,
 		Defaults: Limits{CriticalLow: new(40.0), Low: new(50.0), High: new(90.0), Critical: new(120.0)},
 		AnyAge:   Limits{Critical: new(120.0)},
 		FHIR:     &Quantity{Code{"8462-4", "Diastolic blood pressure"}, 0, "mmHg", "mm[Hg]"},
@@ -24,9 +24,9 @@ var (
 	// Pulse has alerts and thresholds of its own, from any device.
 	Pulse = &Parameter{
 		Name: "pulse", Column: "pulse", Label: "Pulse", Range: Range{30, 250, UnitBPM},
-		Abnormal: "abnormal heart rate", Group: "pulse", Sides: allSides, Defaults: Limits{CriticalLow: new(40.0), Low: new(50.0), High: new(110.0), Critical: new(130.0)},
+		Abnormal: "abnormal heart rate", Group: "pulse", Bounds: allBounds, Defaults: Limits{CriticalLow: new(40.0), Low: new(50.0), High: new(110.0), Critical: new(130.0)},
 		AnyAge: Limits{CriticalLow: new(40.0), Critical: new(220.0)},
-		FHIR:   &Quantity{Code{"8867-4", "Heart rate"}, 0, "beats/minute", "/min"}, Alone: "us-core-heart-rate",
+		FHIR:   &Quantity{Code{"8867-4", "Heart rate"}, 0, "beats/minute", "/min"}, StandaloneProfile: "us-core-heart-rate",
 	}
 	// IrregularHeartbeat is a bit of the cuff's measurement status. Source: docs/decisions/fhir.md, "Irregular heartbeat in FHIR".
 	IrregularHeartbeat = &Qualifier{

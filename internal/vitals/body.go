@@ -81,17 +81,17 @@ func (d *Definition) read(c *validate.Checks, b Body, outside *OutOfRange) Readi
 	return r
 }
 
-// ReadSent reads the values of a gateway, in its words and in the unit it named, one of [Definition.Units] or "". Errors of side values,
+// ReadGateway reads the values of a gateway, in its words and in the unit it named, one of [Definition.Units] or "". Errors of side values,
 // which the reading can do without, go to side.
-func (d *Definition) ReadSent(c, side *validate.Checks, b Body, unit string) Reading {
-	return d.readSent(c, side, b, unit, nil).checkCoherence(c, d)
+func (d *Definition) ReadGateway(c, side *validate.Checks, b Body, unit string) Reading {
+	return d.readGateway(c, side, b, unit, nil).checkCoherence(c, d)
 }
 
-func (d *Definition) readSent(c, side *validate.Checks, b Body, unit string, outside *OutOfRange) Reading {
+func (d *Definition) readGateway(c, side *validate.Checks, b Body, unit string, outside *OutOfRange) Reading {
 	r := Reading{Kind: d.Kind}
 	for _, p := range d.All {
 		name, number, in := p.Name, field[float64](b, p.Name), (*Unit)(nil)
-		if also := d.Fields[p]; also != "" {
+		if also := d.FieldAliases[p]; also != "" {
 			switch other := field[float64](b, also); {
 			case !isFilled(other):
 			case !isFilled(number):
@@ -125,14 +125,14 @@ func (d *Definition) readSent(c, side *validate.Checks, b Body, unit string, out
 	return r
 }
 
-// Reads reports whether a field of a gateway's values is one of the kind.
-func (d *Definition) Reads(name string) bool {
-	return slices.ContainsFunc(d.All, func(p *Parameter) bool { return name == p.Name || name == d.Fields[p] && name != "" }) ||
+// HasField reports whether a field of a gateway's values is one of the kind.
+func (d *Definition) HasField(name string) bool {
+	return slices.ContainsFunc(d.All, func(p *Parameter) bool { return name == p.Name || name == d.FieldAliases[p] && name != "" }) ||
 		slices.ContainsFunc(d.Qualifiers, func(m *Qualifier) bool { return !m.Internal && (name == m.Name || name == m.AltField && name != "") })
 }
 
-// SentFields returns the fields of a gateway's values of all kinds.
-func SentFields() (names []string) {
+// GatewayFields returns the fields of a gateway's values of all kinds.
+func GatewayFields() (names []string) {
 	for _, p := range Parameters {
 		names = append(names, p.Name)
 	}

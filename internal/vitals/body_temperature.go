@@ -13,7 +13,7 @@ var TemperatureC = &Parameter{
 		Field: "temperature_f", Name: "°F", Words: []string{"°F", "[degF]", "F", "degF"}, Range: Range{77, 113, "°F"},
 		Convert: CelsiusFromFahrenheit, Back: FahrenheitFromCelsius,
 	}},
-	Abnormal: "abnormal temperature", Group: string(BodyTemperature), Sides: allSides, Defaults: Limits{CriticalLow: new(35.0), Low: new(36.0), High: new(38.0), Critical: new(39.1)},
+	Abnormal: "abnormal temperature", Group: string(BodyTemperature), Bounds: allBounds, Defaults: Limits{CriticalLow: new(35.0), Low: new(36.0), High: new(38.0), Critical: new(39.1)},
 	AnyAge: Limits{CriticalLow: new(35.0), Critical: new(40.0)},
 	FHIR:   &Quantity{Decimals: 2, Unit: "°C", UCUM: "Cel"},
 }

@@ -29,8 +29,8 @@ func (r *Reading) ValueText(p *Parameter) string {
 	return FormatNumber(*value)
 }
 
-// AbnormalText states without a value that a value of an alert's group is out of range, and on which side where that matters: low oxygen
-// saturation. It returns "" for other groups. Source: the contract's phrases for pushes.
+// AbnormalText names an out-of-range value of an alert's group without its number, such as "low
+// oxygen saturation"; "" for other groups. Source: the contract's phrases for pushes.
 func AbnormalText(group string, value, bound *float64) string {
 	for _, p := range Parameters {
 		if p.Group != group || p.Abnormal == "" {

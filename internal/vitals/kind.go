@@ -23,8 +23,8 @@ type Definition struct {
 	CheckCoherence func(r Reading, c *validate.Checks)
 	// Words are the gateways' other words for the kind, in lower case.
 	Words []string
-	// Fields are the gateways' other words for parameters of this kind.
-	Fields map[*Parameter]string
+	// FieldAliases are the gateways' other words for parameters of this kind.
+	FieldAliases map[*Parameter]string
 	// Side is the parameter that never rejects a gateway's reading; nil for none. Qualifiers never do. Source: docs/decisions/gateway.md, "Side
 	// values".
 	Side *Parameter
@@ -72,10 +72,10 @@ var (
 	Definitions []*Definition
 	Parameters  []*Parameter
 	Qualifiers  []*Qualifier
-	// Watched are the parameters with thresholds, in the contract's order of groups: bounds first, then changes.
-	Watched []*Parameter
-	// ChangeWatched are those that are watched for changes.
-	ChangeWatched []*Parameter
+	// ThresholdParameters are the parameters with thresholds, in the contract's order of groups: bounds first, then changes.
+	ThresholdParameters []*Parameter
+	// ChangeParameters are those that are watched for changes.
+	ChangeParameters []*Parameter
 )
 
 // undefined is the definition of a kind that does not exist.
@@ -99,7 +99,7 @@ func register(d Definition) {
 	}
 	Definitions = append(Definitions, &d)
 	slices.SortFunc(Definitions, func(a, b *Definition) int { return a.Position - b.Position })
-	Kinds, KindNames, Parameters, Qualifiers, Watched, ChangeWatched = nil, nil, nil, nil, nil, nil
+	Kinds, KindNames, Parameters, Qualifiers, ThresholdParameters, ChangeParameters = nil, nil, nil, nil, nil, nil
 	for _, definition := range Definitions {
 		Kinds, KindNames = append(Kinds, definition.Kind), append(KindNames, string(definition.Kind))
 		for _, p := range definition.All {
@@ -116,9 +116,9 @@ func register(d Definition) {
 	for _, changes := range []bool{false, true} {
 		for _, p := range Parameters {
 			if p.Group != "" && changes == (p.Change != nil) {
-				Watched = append(Watched, p)
+				ThresholdParameters = append(ThresholdParameters, p)
 				if changes {
-					ChangeWatched = append(ChangeWatched, p)
+					ChangeParameters = append(ChangeParameters, p)
 				}
 			}
 		}

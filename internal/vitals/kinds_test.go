@@ -29,7 +29,7 @@ func TestValuesKeysOfStoredRows(t *testing.T) {
 // The order of the contract's lists does not depend on file names.
 func TestListOrders(t *testing.T) {
 	var watched []string
-	for _, p := range Watched {
+	for _, p := range ThresholdParameters {
 		watched = append(watched, p.Name)
 	}
 	if got := strings.Join(KindNames[:4], " "); got != "blood_pressure weight pulse_oximetry blood_glucose" {
@@ -54,12 +54,12 @@ func TestRegisteredKinds(t *testing.T) {
 			words[word] = true
 		}
 		for _, p := range d.All {
-			if p.Group != "" && (p.FHIR == nil || p.Label == "" || (p.Change == nil) == (len(p.Sides) == 0)) {
+			if p.Group != "" && (p.FHIR == nil || p.Label == "" || (p.Change == nil) == (len(p.Bounds) == 0)) {
 				t.Errorf("%s of %s has thresholds and is declared by halves", p.Name, d.Kind)
 			}
 			last := p.Range.Min
-			for _, side := range p.Sides {
-				if bound := p.Defaults.Of(side); bound == nil { // set for a patient only
+			for _, side := range p.Bounds {
+				if bound := p.Defaults.Bound(side); bound == nil { // set for a patient only
 					continue
 				} else if *bound < last || *bound > p.Range.Max {
 					t.Errorf("%s: the default of %s is out of order", p.Name, side)
@@ -106,7 +106,7 @@ func TestReadingsOfEveryKind(t *testing.T) {
 			want.SetQualifier(m, "") // gateways send some of them in their own words
 		}
 		units, _ := d.Units()
-		if got := d.ReadSent(c, c, body(t, sent), units[0]); c.Err() != nil || !got.SameValues(want) {
+		if got := d.ReadGateway(c, c, body(t, sent), units[0]); c.Err() != nil || !got.SameValues(want) {
 			t.Fatalf("%v is sent and became %s (%v)", sent, got.ValuesKey(), c.Fields)
 		}
 	})
@@ -123,7 +123,7 @@ func TestOtherUnits(t *testing.T) {
 		value := RoundHalfUp(rapid.Float64Range(0, 1200).Draw(t, "value"), 1)
 		c, again := validate.NewChecks(), validate.NewChecks()
 		got := d.Read(c, body(t, map[string]any{unit.Field: value}))
-		sent := d.ReadSent(again, again, body(t, map[string]any{p.Name: value}), unit.Words[0])
+		sent := d.ReadGateway(again, again, body(t, map[string]any{p.Name: value}), unit.Words[0])
 		if (c.Err() == nil) != (again.Err() == nil) {
 			t.Fatalf("%v %s: %v, but %v", value, unit.Name, c.Fields, again.Fields)
 		}

@@ -32,9 +32,9 @@ func (d *Definition) ReadOutOfRange(b Body) (r Reading, outside OutOfRange, ok b
 	return r, outside, c.Err() == nil && len(outside) > 0
 }
 
-// ReadSentOutOfRange reads the values of a rejected gateway event, as far as they can be read.
-func (d *Definition) ReadSentOutOfRange(b Body, unit string) (r Reading, outside OutOfRange) {
-	r = d.readSent(validate.NewChecks(), validate.NewChecks(), b, unit, &outside)
+// ReadGatewayOutOfRange reads the values of a rejected gateway event, as far as they can be read.
+func (d *Definition) ReadGatewayOutOfRange(b Body, unit string) (r Reading, outside OutOfRange) {
+	r = d.readGateway(validate.NewChecks(), validate.NewChecks(), b, unit, &outside)
 	return r, outside
 }
 
@@ -45,7 +45,7 @@ func (d *Definition) LikelyUnit(b Body) (unit string, known bool) {
 	possible := map[*Unit]string{}
 	for _, word := range words {
 		unit := d.Main().unit(word)
-		if r := d.readSent(validate.NewChecks(), validate.NewChecks(), b, word, nil); r.Value(d.Main()) != nil && possible[unit] == "" {
+		if r := d.readGateway(validate.NewChecks(), validate.NewChecks(), b, word, nil); r.Value(d.Main()) != nil && possible[unit] == "" {
 			possible[unit] = word
 		}
 	}
@@ -54,7 +54,7 @@ func (d *Definition) LikelyUnit(b Body) (unit string, known bool) {
 			return unit, true
 		}
 	}
-	return words[0], len(d.Main().Sides) > 0
+	return words[0], len(d.Main().Bounds) > 0
 }
 
 // OutOfRange finds the values out of range in a reading that was not read from a [Body]. ok: there are no other errors.

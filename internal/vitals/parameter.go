@@ -32,8 +32,8 @@ type Parameter struct {
 	Group string
 	// Prefix is the prefix of its bounds in their group.
 	Prefix string
-	// Sides are its bounds, and Defaults their values in a new practice.
-	Sides    []Side
+	// Bounds are its bounds, and Defaults their values in a new practice.
+	Bounds   []Bound
 	Defaults Limits
 	// AnyAge are the bounds of danger at every age. Source: docs/decisions/alerts.md, "Minors".
 	AnyAge Limits
@@ -43,8 +43,8 @@ type Parameter struct {
 	Suspect *SuspectRule
 
 	FHIR *Quantity // nil for one that is not delivered
-	// Alone is its US Core profile if it can be an observation of its own.
-	Alone string
+	// StandaloneProfile is its US Core profile if it can be an observation of its own.
+	StandaloneProfile string
 
 	// Kinds are those that measure it.
 	Kinds []Kind
@@ -84,10 +84,10 @@ type Limits struct {
 	FastingHigh *float64
 }
 
-// At returns the bounds of a value with this meal marker. Without the marker of fasting the looser bound applies, which is High. Of two
+// ForMeal returns the bounds of a value with this meal marker. Without the marker of fasting the looser bound applies, which is High. Of two
 // bounds that contradict each other, because the practice's was lowered later, the stricter applies.
 // Source: docs/decisions/alerts.md, "Fasting glucose".
-func (l Limits) At(meal string) Limits {
+func (l Limits) ForMeal(meal string) Limits {
 	if meal == MealFasting && l.FastingHigh != nil && (l.High == nil || *l.FastingHigh < *l.High) {
 		l.High = l.FastingHigh
 	}
@@ -95,23 +95,23 @@ func (l Limits) At(meal string) Limits {
 	return l
 }
 
-// Side is one of the bounds.
-type Side string
+// Bound is one of the bounds.
+type Bound string
 
 // The sides of a parameter.
 const (
-	CriticalLow Side = "critical_low"
-	Low         Side = "low"
-	High        Side = "high"
-	Critical    Side = "critical"
-	FastingHigh Side = "fasting_high"
+	CriticalLow Bound = "critical_low"
+	Low         Bound = "low"
+	High        Bound = "high"
+	Critical    Bound = "critical"
+	FastingHigh Bound = "fasting_high"
 )
 
-// allSides are in ascending order; FastingHigh is not one that every parameter has.
-var allSides = []Side{CriticalLow, Low, High, Critical}
+// allBounds are in ascending order; FastingHigh is not one that every parameter has.
+var allBounds = []Bound{CriticalLow, Low, High, Critical}
 
-// Of returns the bound of a side.
-func (l Limits) Of(side Side) *float64 {
+// Bound returns the bound of a side.
+func (l Limits) Bound(side Bound) *float64 {
 	switch side {
 	case CriticalLow:
 		return l.CriticalLow
@@ -125,9 +125,9 @@ func (l Limits) Of(side Side) *float64 {
 	return l.Critical
 }
 
-// Met returns the most severe side of which a value meets the bound, and the bound, which is inclusive; "" if the value is within all of them.
+// Breached returns the most severe bound that a value breaches; bounds are inclusive. It is "" for none.
 // Source: docs/decisions/alerts.md, "Default thresholds".
-func (l Limits) Met(value float64) (side Side, bound float64) {
+func (l Limits) Breached(value float64) (side Bound, bound float64) {
 	switch {
 	case l.Critical != nil && value >= *l.Critical:
 		return Critical, *l.Critical
@@ -142,7 +142,7 @@ func (l Limits) Met(value float64) (side Side, bound float64) {
 }
 
 // IsCritical reports whether a side is beyond the range in which a value is only a warning.
-func (s Side) IsCritical() bool { return s == Critical || s == CriticalLow }
+func (s Bound) IsCritical() bool { return s == Critical || s == CriticalLow }
 
 // Change is the rule for a change by an amount within a number of days. Source: docs/decisions/alerts.md, "Weight rule" and "Extra
 // threshold fields".
@@ -204,10 +204,10 @@ type Qualifier struct {
 	Internal bool
 	// Latest qualifiers are shown with a patient's latest readings.
 	Latest bool
-	// Question and Answers are its FHIR component, by word. Bit is the IEEE 11073 bit code of a flag.
-	Question Code
-	Answers  map[string]Answer
-	Bit      Code
+	// ComponentCode and Answers are its FHIR component, by word. Bit is the IEEE 11073 bit code of a flag.
+	ComponentCode Code
+	Answers       map[string]Answer
+	Bit           Code
 
 	index int
 }

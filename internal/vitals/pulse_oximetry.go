@@ -8,7 +8,7 @@ var (
 	SpO2 = &Parameter{
 		Name: "spo2", Column: "spo2", Label: "SpO2", Range: Range{50, 100, UnitPercent},
 		Abnormal: "low oxygen saturation", AbnormalHigh: "high oxygen saturation", HighFrom: 96,
-		Group: string(PulseOximetry), Sides: []Side{CriticalLow, Low, High}, Defaults: Limits{CriticalLow: new(88.0), Low: new(92.0)},
+		Group: string(PulseOximetry), Bounds: []Bound{CriticalLow, Low, High}, Defaults: Limits{CriticalLow: new(88.0), Low: new(92.0)},
 		AnyAge: Limits{CriticalLow: new(89.0)},
 		FHIR:   &Quantity{Decimals: 1, Unit: "%", UCUM: "%"},
 	}
@@ -21,8 +21,8 @@ var (
 // weakSignal is the perfusion index below which an oximeter's values are in doubt. Source: docs/decisions/alerts.md, "Weak signal".
 const weakSignal = 0.3
 
-// HasWeakSignal reports whether an oximeter measured with a perfusion index below 0.3 %. One without an index has a signal of unknown, not of
-// weak strength.
+// HasWeakSignal reports a perfusion index below 0.3 %. A reading without an index does not count as
+// weak.
 func (r *Reading) HasWeakSignal() bool {
 	index := r.Value(PerfusionIndex)
 	return index != nil && *index < weakSignal
@@ -32,7 +32,7 @@ func init() {
 	register(Definition{
 		Kind: PulseOximetry, Position: 3,
 		Required: []*Parameter{SpO2}, Optional: []*Parameter{Pulse, PerfusionIndex}, Side: PerfusionIndex,
-		Words: []string{"pulse_ox", "spo2", "oximetry", "oxygen_saturation"}, Fields: map[*Parameter]string{Pulse: "pulse_rate"},
+		Words: []string{"pulse_ox", "spo2", "oximetry", "oxygen_saturation"}, FieldAliases: map[*Parameter]string{Pulse: "pulse_rate"},
 		Devices: []string{"pulse_oximeter"},
 		Stale:   Stale{Days: 5, Of: []*Parameter{SpO2, Pulse}, Decimals: 2},
 		FHIR: Form{

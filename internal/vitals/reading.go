@@ -86,8 +86,8 @@ type Reading struct {
 // Value returns the value of a parameter, nil if it was not measured.
 func (r *Reading) Value(p *Parameter) *float64 { return r.values[p.index] }
 
-// Slot returns the address of a parameter's value, for scanning.
-func (r *Reading) Slot(p *Parameter) **float64 { return &r.values[p.index] }
+// ValuePtr returns the address of a parameter's value, for scanning.
+func (r *Reading) ValuePtr(p *Parameter) **float64 { return &r.values[p.index] }
 
 // Qualifier returns the value of a qualifier, "" for none.
 func (r *Reading) Qualifier(m *Qualifier) string { return r.qualifiers[m.index] }

@@ -10,8 +10,8 @@ import (
 // a second similar one, or a person, confirms it. Only parameters that are watched for changes can have it, because their earlier values
 // are loaded. Source: docs/decisions/observations.md, "Suspect reading".
 type SuspectRule struct {
-	// Question is the question to the care team.
-	Question string
+	// Prompt is the question to the care team.
+	Prompt string
 	// Days is the span of the usual values; Among is how many of the latest count, and AtLeast the minimum.
 	Days, Among, AtLeast int
 	// Percent and Amount are the maximum distance of two values of one person, the larger of both, and Within their maximum interval.
@@ -25,7 +25,7 @@ func (r *SuspectRule) IsClose(one, other float64) bool {
 }
 
 // MistakenUnit returns the other unit in which a value would be near the usual one, and the converted value; nil for none.
-func (p *Parameter) MistakenUnit(value, usual float64, far Distance) (unit *Unit, converted float64) {
+func (p *Parameter) MistakenUnit(value, usual float64, far Tolerance) (unit *Unit, converted float64) {
 	for i := range p.Units {
 		if converted = p.Units[i].Convert(value); !far.IsExceeded(converted, usual) {
 			return &p.Units[i], converted
@@ -34,15 +34,15 @@ func (p *Parameter) MistakenUnit(value, usual float64, far Distance) (unit *Unit
 	return nil, 0
 }
 
-// Distance is the permitted distance from the usual value: the larger of a percentage and an amount. Both zero is unlimited.
-type Distance struct{ Percent, Amount float64 }
+// Tolerance is the permitted distance from the usual value: the larger of a percentage and an amount. Both zero is unlimited.
+type Tolerance struct{ Percent, Amount float64 }
 
-// Of returns the distance for a usual value.
-func (d Distance) Of(usual float64) float64 { return max(usual*d.Percent/100, d.Amount) }
+// Allowed returns the distance for a usual value.
+func (d Tolerance) Allowed(usual float64) float64 { return max(usual*d.Percent/100, d.Amount) }
 
 // IsExceeded reports whether the value is further from the usual one.
-func (d Distance) IsExceeded(value, usual float64) bool {
-	return d != Distance{} && isFurther(usual, value, d.Of(usual))
+func (d Tolerance) IsExceeded(value, usual float64) bool {
+	return d != Tolerance{} && isFurther(usual, value, d.Allowed(usual))
 }
 
 // isFurther tolerates binary rounding, so that 88 - 78 is 10.

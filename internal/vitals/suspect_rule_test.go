@@ -27,9 +27,9 @@ func TestMedian(t *testing.T) {
 
 // The larger of both applies and includes its end, in spite of binary fractions.
 func TestDistance(t *testing.T) {
-	both := vitals.Distance{Percent: 10, Amount: 10}
+	both := vitals.Tolerance{Percent: 10, Amount: 10}
 	for _, test := range []struct {
-		distance     vitals.Distance
+		distance     vitals.Tolerance
 		value, usual float64
 		want         bool
 	}{
@@ -43,11 +43,11 @@ func TestDistance(t *testing.T) {
 		{both, 107.99, 120, true},
 		{both, 88.3 + 10, 88.3, false},
 		{both, 70.1, 80.1, false},
-		{vitals.Distance{Percent: 10}, 79.2, 88, false},
-		{vitals.Distance{Percent: 10}, 79.19, 88, true},
-		{vitals.Distance{Amount: 5.5}, 82.5, 88, false},
-		{vitals.Distance{Amount: 5.5}, 82.49, 88, true},
-		{vitals.Distance{}, 20, 500, false},
+		{vitals.Tolerance{Percent: 10}, 79.2, 88, false},
+		{vitals.Tolerance{Percent: 10}, 79.19, 88, true},
+		{vitals.Tolerance{Amount: 5.5}, 82.5, 88, false},
+		{vitals.Tolerance{Amount: 5.5}, 82.49, 88, true},
+		{vitals.Tolerance{}, 20, 500, false},
 	} {
 		if got := test.distance.IsExceeded(test.value, test.usual); got != test.want {
 			t.Errorf("%+v: %v is too far from %v: %v", test.distance, test.value, test.usual, got)
@@ -62,7 +62,7 @@ func TestMistakenUnit(t *testing.T) {
 	}{
 		{176.4, 80, 80.01, "lbs"}, {198.4, 80, 89.99, "lbs"}, {198.5, 80, 90.04, ""}, {154.3, 80, 69.99, ""}, {154.4, 80, 70.03, "lbs"}, {62, 88, 28.12, ""}, {330, 150, 149.69, "lbs"},
 	} {
-		unit, meant := vitals.WeightKg.MistakenUnit(test.value, test.usual, vitals.Distance{Percent: 10, Amount: 10})
+		unit, meant := vitals.WeightKg.MistakenUnit(test.value, test.usual, vitals.Tolerance{Percent: 10, Amount: 10})
 		if (unit == nil) != (test.unit == "") || unit != nil && (unit.Name != test.unit || meant != test.meant) {
 			t.Errorf("%v, usually %v: %v %v", test.value, test.usual, unit, meant)
 		}

@@ -29,7 +29,7 @@ var WeightKg = &Parameter{
 		},
 	},
 	Suspect: &SuspectRule{
-		Question: "Who stood on the scale?", Days: 30, Among: 7, AtLeast: 3, Percent: 2, Amount: 2, Within: 24 * time.Hour,
+		Prompt: "Who stood on the scale?", Days: 30, Among: 7, AtLeast: 3, Percent: 2, Amount: 2, Within: 24 * time.Hour,
 	},
 	FHIR: &Quantity{Decimals: 2, Unit: "kg", UCUM: "kg"},
 }

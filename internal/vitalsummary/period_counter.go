@@ -31,7 +31,7 @@ func newPeriodCounter(first string, bounds alerts.Thresholds) *periodCounter {
 			values.sums = make([]sum, len(vitals.Parameters))
 		}
 		for _, p := range group.Parameters {
-			c.bounded = c.bounded || bounds.Of(p) != vitals.Limits{}
+			c.bounded = c.bounded || bounds.Limits(p) != vitals.Limits{}
 		}
 	}
 	return t
@@ -62,7 +62,7 @@ func (c *groupCounter) add(m measurement, day string, bounds alerts.Thresholds) 
 		if value == nil {
 			continue
 		}
-		measured, inRange = true, inRange && isInRange(*value, bounds.Of(p).At(m.reading.Qualifier(vitals.MealContext)))
+		measured, inRange = true, inRange && isInRange(*value, bounds.Limits(p).ForMeal(m.reading.Qualifier(vitals.MealContext)))
 		for _, part := range parts {
 			part.add(p.Index(), *value)
 		}

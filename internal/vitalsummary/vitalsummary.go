@@ -145,7 +145,7 @@ func eachMeasurement(app core.App, patientID, kind string, from, to time.Time, a
 
 // Groups are the groups of parameters in display order.
 var Groups = func() (groups []Group) {
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		at := slices.IndexFunc(groups, func(g Group) bool { return g.Name == p.Group })
 		if at < 0 {
 			at, groups = len(groups), append(groups, Group{Name: p.Group})

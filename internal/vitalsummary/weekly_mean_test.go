@@ -16,7 +16,7 @@ import (
 func measure(t testing.TB, app core.App, patient string, at time.Time, systolic, diastolic float64) {
 	t.Helper()
 	_, err := app.DB().Insert(collections.Observations, dbx.Params{
-		"id": collections.NewUUID(), "patient": patient, "observation_type": "blood_pressure", "measured_at": collections.Instant(at),
+		"id": collections.NewUUID(), "patient": patient, "observation_type": "blood_pressure", "measured_at": collections.FormatInstant(at),
 		"systolic": systolic, "diastolic": diastolic, "status": "final", "source": "gateway",
 	}).Execute()
 	if err != nil {

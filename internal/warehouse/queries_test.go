@@ -70,7 +70,7 @@ func TestQueriesAcrossPractices(t *testing.T) {
 		}
 		if name == "oak-lane" {
 			c.row(collections.Alerts, at, dbx.Params{
-				"patient": person, "type": "critical_high", "level": "critical", "status": "acknowledged", "acknowledged": true, "acknowledged_at": collections.Instant(at.Add(12 * time.Minute)),
+				"patient": person, "type": "critical_high", "level": "critical", "status": "acknowledged", "acknowledged": true, "acknowledged_at": collections.FormatInstant(at.Add(12 * time.Minute)),
 			})
 			c.row(collections.Alerts, at, dbx.Params{"patient": person, "type": "critical_high", "level": "critical", "status": "active"})
 		}

@@ -39,7 +39,7 @@ const (
 
 // Resources renders rows as FHIR, as the bulk export does.
 type Resources interface {
-	ByIDs(app core.App, kind string, ids []string) ([]fhirserver.Resource, error)
+	ByIDs(app core.App, kind string, ids []string) ([]fhirserver.ExportLine, error)
 }
 
 // Options of the engine.

@@ -76,9 +76,9 @@ func (c *cell) row(table string, at time.Time, columns dbx.Params) string {
 	if slices.Contains(collections.UUIDs, table) {
 		id = collections.NewUUID()
 	}
-	row := dbx.Params{"id": id, "created_at": collections.Instant(at)}
+	row := dbx.Params{"id": id, "created_at": collections.FormatInstant(at)}
 	if table != collections.Devices {
-		row["updated_at"] = collections.Instant(at)
+		row["updated_at"] = collections.FormatInstant(at)
 	}
 	maps.Copy(row, columns)
 	if _, err := c.app.DB().Insert(table, row).Execute(); err != nil {
@@ -91,14 +91,14 @@ func (c *cell) reading(patient string, at time.Time, systolic, diastolic float64
 	c.t.Helper()
 	return c.row(collections.Observations, at, dbx.Params{
 		"patient": patient, "observation_type": "blood_pressure", "systolic": systolic, "diastolic": diastolic, "status": "final", "source": "api",
-		"measured_at": collections.Instant(at),
+		"measured_at": collections.FormatInstant(at),
 	})
 }
 
 func (c *cell) patient(at time.Time) string {
 	c.t.Helper()
 	c.made++
-	return vigiltest.Patient(c.t, c.app, dbx.Params{"mrn": fmt.Sprintf("MRN-%s-%d", c.options.Practice, c.made), "created_at": collections.Instant(at), "updated_at": collections.Instant(at)})
+	return vigiltest.Patient(c.t, c.app, dbx.Params{"mrn": fmt.Sprintf("MRN-%s-%d", c.options.Practice, c.made), "created_at": collections.FormatInstant(at), "updated_at": collections.FormatInstant(at)})
 }
 
 // days returns the exported days of a table.
@@ -163,7 +163,7 @@ func TestRowsAreFiledByDay(t *testing.T) {
 		t.Errorf("made up for: %+v", done)
 	}
 	c.wantDays("observations", "2026-01-11", "2026-01-12", "2026-01-15", "2026-01-17")
-	if _, err := c.app.DB().Update(collections.Observations, dbx.Params{"status": "entered_in_error", "updated_at": collections.Instant(c.now)}, dbx.HashExp{"id": late}).Execute(); err != nil {
+	if _, err := c.app.DB().Update(collections.Observations, dbx.Params{"status": "entered_in_error", "updated_at": collections.FormatInstant(c.now)}, dbx.HashExp{"id": late}).Execute(); err != nil {
 		t.Fatal(err)
 	}
 	c.now = c.now.AddDate(0, 0, 1)
@@ -289,7 +289,7 @@ func TestExportsContainNoIdentities(t *testing.T) {
 	for _, format := range []string{warehouse.CSV, warehouse.Parquet, warehouse.FHIR} {
 		c := newCell(t, vigiltest.NewBucket(t, "practice"), "elm-street", format)
 		at := time.Date(2026, 1, 12, 15, 0, 0, 0, time.UTC)
-		stamp := collections.Instant(at)
+		stamp := collections.FormatInstant(at)
 		person := vigiltest.Patient(t, c.app, dbx.Params{
 			"first_name": mark, "last_name": mark, "mrn": mark, "external_id": mark, "gateway_patient_id": mark, "email": mark + "@example.org", "phone": "+1 555 " + mark,
 			"ssn": mark, "date_of_birth": "1931-12-10", "archive_reason": mark, "insurance_member_id": mark, "created_at": stamp, "updated_at": stamp,
@@ -326,7 +326,7 @@ func TestExportsContainNoIdentities(t *testing.T) {
 // marked stores a record with the mark in every free-text field and returns its id.
 func (c *cell) marked(table, person, at string) string {
 	c.t.Helper()
-	record, err := collections.New(c.app, table)
+	record, err := collections.NewRecord(c.app, table)
 	if err != nil {
 		c.t.Fatal(err)
 	}

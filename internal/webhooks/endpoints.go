@@ -19,7 +19,7 @@ import (
 const maxEndpoints = 50
 
 // Create creates a webhook. It receives the changes committed from now on.
-func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time) (made Secret, err error) {
+func (e *Engine) Create(app core.App, draft Draft, by audit.Actor, now time.Time) (made CreatedWebhook, err error) {
 	values := draft(collections.WebhookValues{Active: true})
 	if by.Type == audit.ByClient {
 		values.ClientID = by.ID
@@ -93,13 +93,14 @@ func notifyOfReceiver(tx core.App, before, after collections.WebhookValues, by a
 	return notifications.NotifyOfProgramAccess(tx, by.Email+" made a webhook send to "+after.URL+".", now)
 }
 
-// announceGap notifies administrators if changes have expired that a webhook missed while it was switched off.
+// announceGap notifies administrators if changes that a webhook missed while it was switched off
+// have expired.
 func announceGap(tx core.App, webhook *collections.Webhook, now time.Time) error {
 	first, err := collections.FirstChange(tx)
 	if err != nil || first.Seq <= webhook.Position()+1 {
 		return err
 	}
-	return announce(tx, webhook.Id, "A webhook was switched off for so long that some of the events it missed are not kept anymore. Its receiver should read all data again.", now)
+	return announce(tx, webhook.Id, "A webhook was switched off for so long that some of the events it missed have been removed. Its receiver should read all data again.", now)
 }
 
 // lastReadSeq returns the position up to which fan-out has examined changes for a webhook.
@@ -111,7 +112,7 @@ func (e *Engine) lastReadSeq(id string) int64 {
 
 // RotateSecret gives a webhook a new secret. Requests are signed with both secrets for a day, so that the receiver can switch without missing
 // events.
-func (e *Engine) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (made Secret, err error) {
+func (e *Engine) RotateSecret(app core.App, id string, by audit.Actor, now time.Time) (made CreatedWebhook, err error) {
 	made.Secret = newSecret()
 	err = e.changeEndpoint(app, id, func(tx core.App, webhook *collections.Webhook) error {
 		made.Webhook = webhook
@@ -144,9 +145,9 @@ func (e *Engine) Retry(app core.App, id string, by audit.Actor, now time.Time) (
 		case err != nil:
 			return err
 		case d.Event == testEvent:
-			return fault.New(fault.Invalid, "invalid_state", "A test is not sent again: send another.")
+			return fault.New(fault.Invalid, "invalid_state", "A test delivery cannot be resent; send another test.")
 		case !row.Active:
-			return fault.New(fault.Invalid, "invalid_state", "The webhook is switched off: what waits is sent when it is switched on.")
+			return fault.New(fault.Invalid, "invalid_state", "The webhook is switched off. Queued deliveries are sent when it is switched on.")
 		}
 		if err := collections.RequeueWebhookDelivery(tx, d, now); err != nil {
 			return err
@@ -175,16 +176,16 @@ func (e *Engine) Test(ctx context.Context, app core.App, id string, by audit.Act
 		return d, fault.OrMissing(err)
 	}
 	d = collections.WebhookDelivery{
-		ID: collections.NewUUID(), Webhook: id, Event: testEvent, Record: id, Queue: testEvent, Occurred: collections.Instant(now), CreatedAt: collections.Instant(now),
+		ID: collections.NewUUID(), Webhook: id, Event: testEvent, Record: id, Queue: testEvent, Occurred: collections.FormatInstant(now), CreatedAt: collections.FormatInstant(now),
 	}
 	a := e.send(ctx, app, webhook, d)
 	d.Status, d.Attempts, d.Code, d.Error = collections.WebhookDelivered, 1, a.status, a.errorCode
-	d.FirstAt, d.LastAt = collections.Instant(a.startedAt), collections.Instant(a.startedAt)
+	d.FirstAt, d.LastAt = collections.FormatInstant(a.startedAt), collections.FormatInstant(a.startedAt)
 	outcome := outcomeDelivered
 	if a.errorCode != "" {
 		d.Status, outcome = collections.WebhookFailed, outcomeFailed
 	} else {
-		d.Delivered = collections.Instant(a.endedAt)
+		d.Delivered = collections.FormatInstant(a.endedAt)
 	}
 	err = app.RunInTransaction(func(tx core.App) error {
 		if err := collections.StoreWebhookTest(tx, d); err != nil {

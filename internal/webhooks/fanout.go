@@ -155,7 +155,7 @@ func (e *Engine) advance(tx core.App, f *subscriber, batch []changefeed.Change, 
 			continue
 		}
 		d := collections.WebhookDelivery{
-			Webhook: f.id, Seq: c.Seq, Event: c.Event, Record: c.Record, Patient: c.Patient, Queue: queueName(c), Occurred: collections.Instant(c.At),
+			Webhook: f.id, Seq: c.Seq, Event: c.Event, Record: c.Record, Patient: c.Patient, Queue: queueName(c), Occurred: collections.FormatInstant(c.At),
 		}
 		if err := collections.QueueWebhookDelivery(tx, d, now); err != nil {
 			return err

@@ -151,7 +151,7 @@ func disableEndpoint(tx core.App, trail *audit.Chain, id, because string, now ti
 
 func announce(tx core.App, id, body string, now time.Time) error {
 	return notifications.Announce(tx, notifications.Announcement{
-		Kind: notifications.WebhookTrouble, Severity: "warning", Body: body, Key: "webhook " + id + " " + collections.Instant(now),
+		Kind: notifications.WebhookTrouble, Severity: "warning", Body: body, Key: "webhook " + id + " " + collections.FormatInstant(now),
 	}, now)
 }
 

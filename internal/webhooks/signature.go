@@ -61,7 +61,7 @@ func signatureHeaders(w *collections.Webhook, id string, body []byte, now time.T
 }
 
 // Format prints a placeholder in place of the secret.
-func (Secret) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[webhook secret]") }
+func (CreatedWebhook) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "[webhook secret]") }
 
 // LogValue logs a placeholder in place of the secret.
-func (Secret) LogValue() slog.Value { return slog.StringValue("[webhook secret]") }
+func (CreatedWebhook) LogValue() slog.Value { return slog.StringValue("[webhook secret]") }

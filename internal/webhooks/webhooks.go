@@ -62,7 +62,7 @@ type Engine struct {
 	Options
 	async.Signal               // wakes fan-out
 	renderSlots  chan struct{} // held while a payload is rendered from the database
-	results      *async.Group[finishedAttempt, string]
+	results      *async.GroupCommit[finishedAttempt, string]
 
 	lock      sync.Mutex
 	workers   map[string]*endpointWorker
@@ -81,12 +81,12 @@ func New(o Options) *Engine {
 		o.Jitter = rand.Float64
 	}
 	e := &Engine{Options: o, Signal: async.NewSignal(), renderSlots: make(chan struct{}, maxRenderers), workers: map[string]*endpointWorker{}, readAhead: map[string]readPosition{}}
-	e.results = async.NewGroup(async.GroupOptions[finishedAttempt, string]{Store: e.storeResults, OnDone: e.countOutcomes, Log: o.Log})
+	e.results = async.NewGroupCommit(async.GroupOptions[finishedAttempt, string]{Store: e.storeResults, OnDone: e.countOutcomes, Log: o.Log})
 	return e
 }
 
-// Secret is a webhook with its secret, which the API returns only once.
-type Secret struct {
+// CreatedWebhook is a webhook with its secret, which the API returns only once.
+type CreatedWebhook struct {
 	Webhook *collections.Webhook
 	Secret  string
 }

@@ -172,7 +172,7 @@ func TestDeadLetterAndRequeue(t *testing.T) {
 	p.runOnce()
 	waits := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
 	for i, wait := range waits {
-		if d := p.log(hook)[0]; d.Attempts != i+1 || d.Status != "pending" || d.DueAt != collections.Instant(p.clock().Add(wait)) || d.Code != 422 {
+		if d := p.log(hook)[0]; d.Attempts != i+1 || d.Status != "pending" || d.DueAt != collections.FormatInstant(p.clock().Add(wait)) || d.Code != 422 {
 			t.Fatalf("after %d waits: %+v", i, d)
 		}
 		p.advance(wait)

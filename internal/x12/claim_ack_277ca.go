@@ -88,18 +88,18 @@ func anyRejected(statuses []StatusInfo) bool {
 
 // Rules that apply at every level.
 var (
-	levelRules  = []rule{must(1, text).upTo(12), may(2, text).upTo(12)}
-	traceRules  = []rule{must(1, text).among("1 2"), must(2, text).upTo(50)}
+	levelRules  = []rule{required(1, text).upTo(12), optional(2, text).upTo(12)}
+	traceRules  = []rule{required(1, text).among("1 2"), required(2, text).upTo(50)}
 	statusRules = []rule{
-		must(1, text).of(1).upTo(30), must(1, text).of(2).upTo(30), may(1, text).of(3).upTo(3), may(2, date), may(3, text).among("U WQ"), may(4, amount),
+		required(1, text).of(1).upTo(30), required(1, text).of(2).upTo(30), optional(1, text).of(3).upTo(3), optional(2, date), optional(3, text).among("U WQ"), optional(4, amount),
 	}
-	dateRules      = []rule{must(1, text).upTo(3), must(2, text).among("D8 RD8"), must(3, text).upTo(17)}
-	referenceRules = []rule{must(1, text).upTo(3), must(2, text).upTo(50)}
+	dateRules      = []rule{required(1, text).upTo(3), required(2, text).among("D8 RD8"), required(3, text).upTo(17)}
+	referenceRules = []rule{required(1, text).upTo(3), required(2, text).upTo(50)}
 )
 
 // claimAckGuide is the table of 005010X214. Loops: H header, A source, B receiver of the response, C provider, D patient, E claim, L line.
 var claimAckGuide = guide[ClaimAck]{
-	"BHT": {{within: "H", rules: []rule{must(1, text).among("0085"), must(2, text).among("08")}}},
+	"BHT": {{within: "H", rules: []rule{required(1, text).among("0085"), required(2, text).among("08")}}},
 	"HL": {
 		{on: 3, when: "20", within: "HBCDEL", opens: 'A', rules: levelRules, process: func(x *ClaimAck, _ Segment) {
 			x.Sources = append(x.Sources, SourceStatus{})
@@ -112,13 +112,13 @@ var claimAckGuide = guide[ClaimAck]{
 		{on: 3, when: "PT", within: "CDEL", opens: 'D', rules: levelRules},
 	},
 	"NM1": {
-		{within: "A", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, process: func(x *ClaimAck, s Segment) {
+		{within: "A", rules: []rule{required(1, text).upTo(3), optional(9, text).upTo(80)}, process: func(x *ClaimAck, s Segment) {
 			x.source().Source = Party{ID: s.Element(9), Name: s.Element(3)}
 		}},
-		{within: "C", rules: []rule{must(1, text).upTo(3), may(9, text).upTo(80)}, process: func(x *ClaimAck, s Segment) {
+		{within: "C", rules: []rule{required(1, text).upTo(3), optional(9, text).upTo(80)}, process: func(x *ClaimAck, s Segment) {
 			x.provider().ID = s.Element(9)
 		}},
-		{within: "BD", rules: []rule{must(1, text).upTo(3)}}, // the receiver, and a patient's name, which is not used
+		{within: "BD", rules: []rule{required(1, text).upTo(3)}}, // the receiver, and a patient's name, which is not used
 	},
 	"TRN": {
 		{within: "A", rules: traceRules, process: func(x *ClaimAck, s Segment) { x.source().Trace = s.Element(2) }},
@@ -161,9 +161,9 @@ var claimAckGuide = guide[ClaimAck]{
 			return nil
 		}},
 	},
-	"QTY": {{within: "BC", rules: []rule{must(1, text), may(2, decimal)}}},
-	"AMT": {{within: "BC", rules: []rule{must(1, text), must(2, amount)}}},
-	"SVC": {{within: "EL", opens: 'L', rules: []rule{must(1, text).of(1), must(1, text).of(2).upTo(48), must(2, amount)}, process: func(x *ClaimAck, s Segment) {
+	"QTY": {{within: "BC", rules: []rule{required(1, text), optional(2, decimal)}}},
+	"AMT": {{within: "BC", rules: []rule{required(1, text), required(2, amount)}}},
+	"SVC": {{within: "EL", opens: 'L', rules: []rule{required(1, text).of(1), required(1, text).of(2).upTo(48), required(2, amount)}, process: func(x *ClaimAck, s Segment) {
 		c := x.claim()
 		c.Lines = append(c.Lines, LineStatus{Procedure: s.Component(1, 2)})
 	}}},

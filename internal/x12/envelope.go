@@ -54,23 +54,23 @@ type Set struct {
 // Rules of the envelopes. Source: 005010X222A1, appendix C; 005010X231A1, appendix C, for TA1.
 var (
 	isaRules = []rule{
-		must(5, text), must(6, text), must(7, text), must(8, text),
-		must(12, text).among("00501"), must(14, text).among("0 1"), must(15, text).among("P T"),
+		required(5, text), required(6, text), required(7, text), required(8, text),
+		required(12, text).among("00501"), required(14, text).among("0 1"), required(15, text).among("P T"),
 	}
-	ta1Rules = []rule{must(1, count).upTo(9), may(2, count).upTo(6), may(3, count).upTo(4), must(4, text).among("A E R"), may(5, text).upTo(3)}
+	ta1Rules = []rule{required(1, count).upTo(9), optional(2, count).upTo(6), optional(3, count).upTo(4), required(4, text).among("A E R"), optional(5, text).upTo(3)}
 	gsRules  = []rule{
-		must(1, text).upTo(2), must(2, text).upTo(15), must(3, text).upTo(15), must(4, date), must(5, count).upTo(8),
-		must(6, count), must(7, text).among("X"), must(8, text).upTo(12),
+		required(1, text).upTo(2), required(2, text).upTo(15), required(3, text).upTo(15), required(4, date), required(5, count).upTo(8),
+		required(6, count), required(7, text).among("X"), required(8, text).upTo(12),
 	}
-	stRules  = []rule{must(1, text).upTo(3), must(2, text).upTo(9), may(3, text).upTo(35)}
-	endRules = []rule{must(1, count), must(2, text).upTo(9)} // SE, GE and IEA
+	stRules  = []rule{required(1, text).upTo(3), required(2, text).upTo(9), optional(3, text).upTo(35)}
+	endRules = []rule{required(1, count), required(2, text).upTo(9)} // SE, GE and IEA
 )
 
 // next returns the next segment, or a fault that names the wanted one if the file has ended.
 func (r *reader) next(wanted string) (Segment, error) {
 	s, found, err := r.segment()
 	if err == nil && !found {
-		err = &Fault{Segment: wanted, Ordinal: r.count + 1, Reason: "is missing: the file ends before it"}
+		err = &ParseError{Segment: wanted, Ordinal: r.count + 1, Reason: "is missing: the file ends before it"}
 	}
 	return s, err
 }

@@ -40,7 +40,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		first, err := x12.Read(file)
 		if err != nil {
-			var fault *x12.Fault
+			var fault *x12.ParseError
 			if !errors.As(err, &fault) || fault.Segment == "" || fault.Ordinal < 1 || fault.Position < 0 || fault.Reason == "" {
 				t.Fatalf("not a fault: %#v", err)
 			}
@@ -70,7 +70,7 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) {
 		first, err := x12.ReadResponses(file)
 		if err != nil {
-			var fault *x12.Fault
+			var fault *x12.ParseError
 			if !errors.As(err, &fault) || len(first) > 0 {
 				t.Fatalf("%d answers and %#v", len(first), err)
 			}

@@ -14,7 +14,8 @@ type segmentRule[T any] struct {
 	on     int    // the element that selects between rules of one segment, 0 for none
 	when   string // the value of that element
 	rules  []rule
-	// process stores the segment, or handle does if it can be at fault; both are nil for a segment that is not used.
+	// process stores the segment, or handle does if that can fail. Both are nil for an unused
+	// segment.
 	process func(*T, Segment)
 	handle  func(*T, Segment) error
 }
@@ -27,8 +28,8 @@ func (g guide[T]) read(state *T, set Set, needed ...string) error {
 	return g.readKeeping(state, set, func(*T, Segment, loop, error) (loop, bool) { return 0, false }, needed...)
 }
 
-// readKeeping is read for a set of which a part may be at fault: keep stores a fault and returns the loop in which reading continues, or false if the fault is
-// that of the whole set.
+// readKeeping is read for a set that may have unreadable parts: keep stores the error and returns
+// the loop in which reading continues, or false if the error is about the whole set.
 func (g guide[T]) readKeeping(state *T, set Set, keep func(*T, Segment, loop, error) (loop, bool), needed ...string) error {
 	at, met := loop('H'), map[string]bool{}
 	for _, s := range set.Segments {
@@ -44,7 +45,7 @@ func (g guide[T]) readKeeping(state *T, set Set, keep func(*T, Segment, loop, er
 	for _, name := range needed {
 		if !met[name] {
 			id, _, _ := strings.Cut(name, " ")
-			return &Fault{Segment: id, Ordinal: set.trailer.Ordinal, Reason: "is missing before SE"}
+			return &ParseError{Segment: id, Ordinal: set.trailer.Ordinal, Reason: "is missing before SE"}
 		}
 	}
 	return nil
@@ -109,9 +110,9 @@ type rule struct {
 	codes              string // the allowed values, separated by spaces; "" for any
 }
 
-func must(element int, kind kind) rule { return rule{element: element, kind: kind, required: true} }
+func required(element int, kind kind) rule { return rule{element: element, kind: kind, required: true} }
 
-func may(element int, kind kind) rule { return rule{element: element, kind: kind} }
+func optional(element int, kind kind) rule { return rule{element: element, kind: kind} }
 
 func (r rule) of(component int) rule { r.component = component; return r }
 

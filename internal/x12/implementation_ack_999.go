@@ -52,24 +52,24 @@ const groupCodes = "A E M P R W X"
 
 // ackGuide is the table of 005010X231A1. Loops: H group, T transaction set, E segment error, L element error, Z end of the group.
 var ackGuide = guide[ImplementationAck]{
-	"AK1": {{within: "H", opens: 'H', rules: []rule{must(1, text).upTo(2), must(2, count), may(3, text).upTo(12)}, handle: func(x *ImplementationAck, s Segment) error {
+	"AK1": {{within: "H", opens: 'H', rules: []rule{required(1, text).upTo(2), required(2, count), optional(3, text).upTo(12)}, handle: func(x *ImplementationAck, s Segment) error {
 		if x.Group != "" {
 			return s.fault(0, "appears twice")
 		}
 		x.Functional, x.Group = s.Element(1), s.Element(2)
 		return nil
 	}}},
-	"AK2": {{within: "HTEL", opens: 'T', rules: []rule{must(1, text).upTo(3), must(2, text).upTo(9), may(3, text).upTo(35)}, handle: handleAK2}},
-	"IK3": {{within: "TEL", opens: 'E', rules: []rule{must(1, text).upTo(3), must(2, count), may(3, text).upTo(10), may(4, text).upTo(3)}, handle: func(x *ImplementationAck, s Segment) error {
+	"AK2": {{within: "HTEL", opens: 'T', rules: []rule{required(1, text).upTo(3), required(2, text).upTo(9), optional(3, text).upTo(35)}, handle: handleAK2}},
+	"IK3": {{within: "TEL", opens: 'E', rules: []rule{required(1, text).upTo(3), required(2, count), optional(3, text).upTo(10), optional(4, text).upTo(3)}, handle: func(x *ImplementationAck, s Segment) error {
 		set, err := x.currentSet(s)
 		if err == nil {
 			set.Errors = append(set.Errors, SegmentError{Segment: s.Element(1), Position: s.number(2), Loop: s.Element(3), Code: s.Element(4)})
 		}
 		return err
 	}}},
-	"CTX": {{within: "EL", rules: []rule{must(1, text)}, handle: handleCTX}},
+	"CTX": {{within: "EL", rules: []rule{required(1, text)}, handle: handleCTX}},
 	"IK4": {{within: "EL", opens: 'L', rules: []rule{
-		must(1, count).of(1), may(1, count).of(2), may(2, text).upTo(4), must(3, text).upTo(3), may(4, text),
+		required(1, count).of(1), optional(1, count).of(2), optional(2, text).upTo(4), required(3, text).upTo(3), optional(4, text),
 	}, handle: func(x *ImplementationAck, s Segment) error {
 		e, err := x.lastError(s)
 		if err == nil {
@@ -79,14 +79,14 @@ var ackGuide = guide[ImplementationAck]{
 		}
 		return err
 	}}},
-	"IK5": {{within: "TEL", opens: 'T', rules: []rule{must(1, text).among("A E M R W X")}, handle: func(x *ImplementationAck, s Segment) error {
+	"IK5": {{within: "TEL", opens: 'T', rules: []rule{required(1, text).among("A E M R W X")}, handle: func(x *ImplementationAck, s Segment) error {
 		set, err := x.currentSet(s)
 		if err == nil {
 			set.Code, set.Codes, set.ended = s.Element(1), s.codes(2, 6), true
 		}
 		return err
 	}}},
-	"AK9": {{within: "HT", opens: 'Z', rules: []rule{must(1, text).among(groupCodes), must(2, count), must(3, count), must(4, count)}, handle: func(x *ImplementationAck, s Segment) error {
+	"AK9": {{within: "HT", opens: 'Z', rules: []rule{required(1, text).among(groupCodes), required(2, count), required(3, count), required(4, count)}, handle: func(x *ImplementationAck, s Segment) error {
 		if n := len(x.Sets); n > 0 && !x.Sets[n-1].ended {
 			return s.fault(0, "is not allowed here: IK5 must come before")
 		}

@@ -22,10 +22,10 @@ var isaWidths = [...]int{2, 10, 2, 10, 2, 15, 2, 15, 6, 4, 1, 5, 9, 1, 1, 1}
 const isaLength = 105
 
 // Read parses a file: any separators, line breaks between or within segments, and any number of interchanges, groups and transaction sets. It checks
-// the lengths, versions, control numbers and counts of every envelope. Its errors are of type [Fault].
+// the lengths, versions, control numbers and counts of every envelope. Its errors are of type [ParseError].
 func Read(file []byte) ([]Interchange, error) {
 	if len(file) > maxBytes {
-		return nil, &Fault{Segment: "ISA", Ordinal: 1, Reason: "the file is too large"}
+		return nil, &ParseError{Segment: "ISA", Ordinal: 1, Reason: "the file is too large"}
 	}
 	r := reader{rest: decodeText(file)}
 	for {
@@ -38,7 +38,7 @@ func Read(file []byte) ([]Interchange, error) {
 		}
 	}
 	if len(r.done) == 0 {
-		return nil, &Fault{Segment: "ISA", Ordinal: 1, Reason: "the file holds no interchange"}
+		return nil, &ParseError{Segment: "ISA", Ordinal: 1, Reason: "the file holds no interchange"}
 	}
 	return r.done, nil
 }
@@ -73,7 +73,7 @@ func (r *reader) skip() { r.rest = strings.TrimLeft(r.rest, blank) }
 func (r *reader) header() (Segment, error) {
 	r.count++
 	bad := func(position int, reason string) (Segment, error) {
-		return Segment{}, &Fault{Segment: "ISA", Ordinal: r.count, Position: position, Reason: reason}
+		return Segment{}, &ParseError{Segment: "ISA", Ordinal: r.count, Position: position, Reason: reason}
 	}
 	if !strings.HasPrefix(r.rest, "ISA") {
 		return bad(0, "an interchange begins with ISA")
@@ -253,8 +253,8 @@ func part(text string, separator byte, n int) string {
 }
 
 // fault returns a fault at an element of the segment; position 0 is the whole segment.
-func (s Segment) fault(position int, reason string) *Fault {
-	return &Fault{Segment: s.ID, Ordinal: s.Ordinal, Position: position, Reason: reason}
+func (s Segment) fault(position int, reason string) *ParseError {
+	return &ParseError{Segment: s.ID, Ordinal: s.Ordinal, Position: position, Reason: reason}
 }
 
 // The accessors below are for elements that passed their rules.

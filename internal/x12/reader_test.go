@@ -199,7 +199,7 @@ func twice(t testing.TB, file []byte) []byte {
 func wantFault(t *testing.T, file []byte, segment string, ordinal, position int) {
 	t.Helper()
 	_, err := x12.ReadResponses(file, "VIGIL01", "OTHER")
-	var fault *x12.Fault
+	var fault *x12.ParseError
 	if !errors.As(err, &fault) {
 		t.Fatalf("no fault but %v", err)
 	}

@@ -36,7 +36,7 @@ type payee struct {
 type ClaimPayment struct {
 	unprintable
 	ControlNumber         string // ours: CLP01
-	Status                string // CLP02: see [ClaimPayment.Denied] and [ClaimPayment.Reversal]
+	Status                string // CLP02: see [ClaimPayment.Denied] and [ClaimPayment.IsReversal]
 	Charge, Paid          Cents
 	PatientResponsibility Cents  // CLP05
 	FilingCode            string // CLP06
@@ -47,9 +47,9 @@ type ClaimPayment struct {
 	Adjustments           []Adjustment
 	RemarkCodes           []string // RARC, from MOA and MIA
 	Lines                 []ServicePayment
-	Payee                 Party  // as of the whole payment, unless payments were joined
-	PayeeTaxID            string // REF TJ
-	Fault                 *Fault // the first of the claim's segments that cannot be read, nil for none: then no other field can be relied on
+	Payee                 Party       // as of the whole payment, unless payments were joined
+	PayeeTaxID            string      // REF TJ
+	ParseError            *ParseError // the first of the claim's segments that cannot be read, nil for none: then no other field can be relied on
 	segment               Segment
 }
 
@@ -57,8 +57,8 @@ type ClaimPayment struct {
 // forwarded to another payer; 23 not our claim, forwarded; 25 predetermination. Source: 005010X221A1, CLP02.
 func (c ClaimPayment) Denied() bool { return c.Status == "4" }
 
-// Reversal reports whether this reverses an earlier decision; its amounts have the opposite sign.
-func (c ClaimPayment) Reversal() bool { return c.Status == "22" }
+// IsReversal reports whether this reverses an earlier decision; its amounts have the opposite sign.
+func (c ClaimPayment) IsReversal() bool { return c.Status == "22" }
 
 // Segment returns the ordinal of the claim's CLP segment in the file.
 func (c ClaimPayment) Segment() int { return c.segment.Ordinal }
@@ -92,40 +92,40 @@ var (
 	claimCodes = "1 2 3 4 19 20 21 22 23 25"
 	// adjustRules are the rules of CAS: up to six reasons, each with an amount and a quantity.
 	adjustRules = func() []rule {
-		rules := []rule{must(1, text).among(adjustGroups), must(2, text), must(3, amount)}
+		rules := []rule{required(1, text).among(adjustGroups), required(2, text), required(3, amount)}
 		for n := 2; n <= 17; n += 3 {
-			rules = append(rules, may(n, text).upTo(5), may(n+1, amount), may(n+2, decimal))
+			rules = append(rules, optional(n, text).upTo(5), optional(n+1, amount), optional(n+2, decimal))
 		}
 		return rules
 	}()
 	// providerRules are the rules of PLB: up to six identifiers, each with an amount.
 	providerRules = func() []rule {
-		rules := []rule{must(1, text).upTo(50), must(2, date), must(3, text), must(4, amount)}
+		rules := []rule{required(1, text).upTo(50), required(2, date), required(3, text), required(4, amount)}
 		for n := 3; n <= 13; n += 2 {
-			rules = append(rules, may(n, text).of(1).upTo(2), may(n, text).of(2).upTo(50), may(n+1, amount))
+			rules = append(rules, optional(n, text).of(1).upTo(2), optional(n, text).of(2).upTo(50), optional(n+1, amount))
 		}
 		return rules
 	}()
-	dayRules = []rule{must(1, text).upTo(3), must(2, date)}
+	dayRules = []rule{required(1, text).upTo(3), required(2, date)}
 )
 
 // remittanceGuide is the table of 005010X221A1. Loops: H header, A payer, B payee, D header number, C claim, S service, P provider adjustments.
 var remittanceGuide = guide[Remittance]{
 	// Data for the payee's bank may be missing: this package does not use it.
 	"BPR": {{within: "H", rules: []rule{
-		must(1, text).among("C D H I P U X"), must(2, amount), may(3, text).among("C D"), may(4, text).upTo(3), may(16, date),
+		required(1, text).among("C D H I P U X"), required(2, amount), optional(3, text).among("C D"), optional(4, text).upTo(3), optional(16, date),
 	}, handle: handleBPR}},
-	"TRN": {{within: "H", rules: []rule{must(1, text).among("1"), must(2, text).upTo(50), may(3, text).upTo(10)}, process: func(x *Remittance, s Segment) {
+	"TRN": {{within: "H", rules: []rule{required(1, text).among("1"), required(2, text).upTo(50), optional(3, text).upTo(10)}, process: func(x *Remittance, s Segment) {
 		x.Trace, x.PayerNumber = s.Element(2), s.Element(3)
 	}}},
 	"CUR": {{within: "H"}},
 	"N1": {
-		{on: 1, when: "PR", within: "HBCDSP", opens: 'A', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
+		{on: 1, when: "PR", within: "HBCDSP", opens: 'A', rules: []rule{required(2, text).upTo(60), optional(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
 			if x.payee == (payee{}) {
 				x.Payer = Party{Name: s.Element(2), ID: s.Element(4)}
 			}
 		}},
-		{on: 1, when: "PE", within: "ABCDSP", opens: 'B', rules: []rule{must(2, text).upTo(60), may(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
+		{on: 1, when: "PE", within: "ABCDSP", opens: 'B', rules: []rule{required(2, text).upTo(60), optional(4, text).upTo(80)}, process: func(x *Remittance, s Segment) {
 			isFirst := x.payee == (payee{})
 			x.payee = payee{party: Party{Name: s.Element(2), ID: s.Element(4)}}
 			if isFirst {
@@ -134,23 +134,23 @@ var remittanceGuide = guide[Remittance]{
 		}},
 	},
 	"N3": {{within: "AB"}}, "N4": {{within: "AB"}}, "PER": {{within: "AC"}}, "RDM": {{within: "B"}}, "TS2": {{within: "D"}}, "TS3": {{within: "D"}},
-	"LX": {{within: "BDCS", opens: 'D', rules: []rule{must(1, count)}}},
+	"LX": {{within: "BDCS", opens: 'D', rules: []rule{required(1, count)}}},
 	"CLP": {{within: "BDCS", opens: 'C', rules: []rule{
-		must(1, text).upTo(38), must(2, text).among(claimCodes), must(3, amount), must(4, amount), may(5, amount), may(6, text).upTo(2),
-		may(7, text).upTo(50), may(8, text).upTo(2), may(9, text).upTo(1),
+		required(1, text).upTo(38), required(2, text).among(claimCodes), required(3, amount), required(4, amount), optional(5, amount), optional(6, text).upTo(2),
+		optional(7, text).upTo(50), optional(8, text).upTo(2), optional(9, text).upTo(1),
 	}, process: processCLP}},
 	"CAS": {
 		{within: "C", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.claim().Adjustments) }},
 		{within: "S", rules: adjustRules, handle: func(x *Remittance, s Segment) error { return s.readCAS(&x.line().Adjustments) }},
 	},
-	"NM1": {{within: "C", rules: []rule{must(1, text).upTo(3)}}}, // names of patients and subscribers, which are not used
+	"NM1": {{within: "C", rules: []rule{required(1, text).upTo(3)}}}, // names of patients and subscribers, which are not used
 	"MIA": {{within: "C", process: func(x *Remittance, s Segment) {
 		x.claim().remark(append(s.codes(5, 5), s.codes(20, 23)...))
 	}}},
 	"MOA": {{within: "C", process: func(x *Remittance, s Segment) { x.claim().remark(s.codes(3, 7)) }}},
 	"REF": {
-		{within: "HABC", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, process: processREF},
-		{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(50)}, process: func(x *Remittance, s Segment) {
+		{within: "HABC", rules: []rule{required(1, text).upTo(3), required(2, text).upTo(50)}, process: processREF},
+		{within: "S", rules: []rule{required(1, text).upTo(3), required(2, text).upTo(50)}, process: func(x *Remittance, s Segment) {
 			if s.Element(1) == "6R" {
 				x.line().ControlNumber = s.Element(2)
 			}
@@ -170,12 +170,12 @@ var remittanceGuide = guide[Remittance]{
 			}
 		}},
 	},
-	"AMT": {{within: "CS", rules: []rule{must(1, text).upTo(3), must(2, amount)}}},
-	"QTY": {{within: "CS", rules: []rule{must(1, text).upTo(2), must(2, decimal)}}},
+	"AMT": {{within: "CS", rules: []rule{required(1, text).upTo(3), required(2, amount)}}},
+	"QTY": {{within: "CS", rules: []rule{required(1, text).upTo(2), required(2, decimal)}}},
 	"SVC": {{within: "CS", opens: 'S', rules: []rule{
-		must(1, text).of(1).upTo(2), must(1, text).of(2).upTo(48), must(2, amount), must(3, amount), may(5, decimal), may(6, text).of(2).upTo(48),
+		required(1, text).of(1).upTo(2), required(1, text).of(2).upTo(48), required(2, amount), required(3, amount), optional(5, decimal), optional(6, text).of(2).upTo(48),
 	}, process: processSVC}},
-	"LQ": {{within: "S", rules: []rule{must(1, text).upTo(3), must(2, text).upTo(30)}, process: func(x *Remittance, s Segment) {
+	"LQ": {{within: "S", rules: []rule{required(1, text).upTo(3), required(2, text).upTo(30)}, process: func(x *Remittance, s Segment) {
 		if s.Element(1) == "HE" {
 			x.line().RemarkCodes = append(x.line().RemarkCodes, s.Element(2))
 		}
@@ -206,7 +206,7 @@ func readRemittance(set Set) (*Remittance, error) {
 // keepClaimFault stores the fault of a claim's segment with the claim, so that the other claims are read. The fault of a segment about the whole payment is
 // the payment's.
 func keepClaimFault(x *Remittance, s Segment, at loop, err error) (loop, bool) {
-	fault, isFault := errors.AsType[*Fault](err)
+	fault, isFault := errors.AsType[*ParseError](err)
 	switch {
 	case !isFault:
 		return at, false
@@ -217,11 +217,12 @@ func keepClaimFault(x *Remittance, s Segment, at loop, err error) (loop, bool) {
 		return at, false
 	}
 	c := x.claim()
-	c.Fault = cmp.Or(c.Fault, fault)
+	c.ParseError = cmp.Or(c.ParseError, fault)
 	return at, true
 }
 
-// looksLikeClaim reports whether a segment begins a claim, also with a damaged name, so that its fault is not that of the claim before.
+// looksLikeClaim reports whether a segment begins a claim even if its name is damaged, so that its
+// error is not attributed to the claim before.
 func (s Segment) looksLikeClaim() bool {
 	_, isCharge := centsOf(s.Element(3))
 	_, isPaid := centsOf(s.Element(4))
@@ -234,9 +235,9 @@ const (
 	handlingPrenotification = "P" // only tests an account number
 )
 
-// MovesMoney reports whether the payer sends the payment, or takes it back with a debit of decisions that come to less than nothing. It does neither with a
-// prenotification, with a notification that has an amount all the same, and with a debit of payments, which the payee has to draw. Source: 005010X221A1,
-// BPR01, BPR03.
+// MovesMoney reports whether the payment moves money: the payer pays, or debits the practice for
+// negative decisions. It does not with a prenotification, a notification with an amount, or a debit
+// that the payee has to collect. Source: 005010X221A1, BPR01, BPR03.
 func (r *Remittance) MovesMoney() bool {
 	return r.Handling != handlingPrenotification && (r.Total == 0 || r.Handling != handlingNotification && (r.Total < 0 || !r.Debit))
 }

@@ -29,14 +29,14 @@ func (r *Remittance) Net() (sum Cents) {
 // Balanced reports whether the claim's charge less all adjustments is its payment, and each line's charge less its adjustments is the line's
 // payment. Of lines with payments stated after the claim's adjustments, the sums must agree. A claim that cannot be read is not. Source: 005010X221A1, 1.10.2.1, "Balancing".
 func (c ClaimPayment) Balanced() bool {
-	if c.Fault != nil {
+	if c.ParseError != nil {
 		return false
 	}
 	rest := c.Charge - SumAdjustments(c.Adjustments)
 	for _, line := range c.Lines {
 		rest -= SumAdjustments(line.Adjustments)
 	}
-	linesBalance := !slices.ContainsFunc(c.Lines, func(line ServicePayment) bool { return line.Missing() != 0 })
+	linesBalance := !slices.ContainsFunc(c.Lines, func(line ServicePayment) bool { return line.Unexplained() != 0 })
 	return rest == c.Paid && (linesBalance || c.PaidAfterAdjustments())
 }
 
@@ -46,16 +46,16 @@ func (c ClaimPayment) PaidAfterAdjustments() bool {
 	total := SumAdjustments(c.Adjustments)
 	var missing, paid Cents
 	for _, line := range c.Lines {
-		if m := line.Missing(); m != 0 && (m < 0) != (total < 0) {
+		if m := line.Unexplained(); m != 0 && (m < 0) != (total < 0) {
 			return false
 		}
-		missing, paid = missing+line.Missing(), paid+line.Paid
+		missing, paid = missing+line.Unexplained(), paid+line.Paid
 	}
 	return total != 0 && missing == total && paid == c.Paid
 }
 
-// Missing returns what the line's own adjustments do not explain of the difference between charge and payment.
-func (p ServicePayment) Missing() Cents { return p.Charge - SumAdjustments(p.Adjustments) - p.Paid }
+// Unexplained returns what the line's own adjustments do not explain of the difference between charge and payment.
+func (p ServicePayment) Unexplained() Cents { return p.Charge - SumAdjustments(p.Adjustments) - p.Paid }
 
 // Negated returns the claim with the opposite sign of all amounts: a reversal as the decision that it reverses.
 func (c ClaimPayment) Negated() ClaimPayment {

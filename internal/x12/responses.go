@@ -27,7 +27,7 @@ type Response struct {
 }
 
 // ReadResponses parses a file of responses to our claims: 999, 277CA, 835 and TA1 in any combination. Each interchange must be addressed to one of
-// the receivers (ISA08); without receivers, any is accepted. A file with other content is rejected as a whole. Its errors are of type [Fault].
+// the receivers (ISA08); without receivers, any is accepted. A file with other content is rejected as a whole. Its errors are of type [ParseError].
 func ReadResponses(file []byte, receivers ...string) ([]Response, error) {
 	interchanges, err := Read(file)
 	if err != nil {
@@ -38,7 +38,7 @@ func ReadResponses(file []byte, receivers ...string) ([]Response, error) {
 	for _, in := range interchanges {
 		base := Response{Sender: in.Sender, Receiver: in.Receiver, Test: in.Usage == testIndicator, Interchange: in.ControlNumber}
 		if !isReceiver(in.Receiver, receivers) {
-			return nil, &Fault{Segment: "ISA", Ordinal: ordinal, Position: 8, Reason: "is addressed to another receiver"}
+			return nil, &ParseError{Segment: "ISA", Ordinal: ordinal, Position: 8, Reason: "is addressed to another receiver"}
 		}
 		for _, r := range in.Acks {
 			a := base
@@ -58,7 +58,7 @@ func ReadResponses(file []byte, receivers ...string) ([]Response, error) {
 		ordinal = in.end + 1
 	}
 	if len(answers) == 0 {
-		return nil, &Fault{Segment: "IEA", Ordinal: ordinal - 1, Position: 1, Reason: "the file has no responses"}
+		return nil, &ParseError{Segment: "IEA", Ordinal: ordinal - 1, Position: 1, Reason: "the file has no responses"}
 	}
 	return answers, nil
 }

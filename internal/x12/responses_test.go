@@ -170,7 +170,7 @@ func TestRead835(t *testing.T) {
 	var got []string
 	for _, c := range p.Claims {
 		got = append(got, fmt.Sprint("CLP ", c.ControlNumber, c.Status, c.Charge, c.Paid, c.PatientResponsibility, c.FilingCode, c.PayerControlNumber, c.PlaceOfService, c.Frequency, c.From,
-			c.Through, c.Adjustments, c.RemarkCodes, c.Denied(), c.Reversal(), c.Segment()))
+			c.Through, c.Adjustments, c.RemarkCodes, c.Denied(), c.IsReversal(), c.Segment()))
 		for _, line := range c.Lines {
 			got = append(got, fmt.Sprint("SVC ", line.ControlNumber, line.Procedure, line.Modifiers, line.SubmittedProcedure, line.Charge, line.Paid, line.Units, line.From, line.Through, line.Adjustments, line.RemarkCodes))
 		}
@@ -327,12 +327,12 @@ func TestUnreadableClaim(t *testing.T) {
 			bad := strings.Split(strings.Replace(strings.Join(claim, "~"), c.from, c.to, 1), "~")
 			list := append(append(slices.Clone(opening), "CLP*VC01*1*60*60**MB*ICN1", "SVC*HC:99454*60*60**1"), bad...)
 			p := answered(t, wrapped("HP", "835", x12.Guide835, append(list, "LX*2", "CLP*VC03*1*40.5*40.5**MB*ICN3", "SVC*HC:99454*40.5*40.5**1", "PLB*1*20261231*WO*0")...)).Remittance
-			if len(p.Claims) != 3 || p.Claims[0].Fault != nil || p.Claims[2].Fault != nil || !p.Claims[2].Balanced() || p.Claims[2].ControlNumber != "VC03" || len(p.ProviderAdjustments) != 1 {
+			if len(p.Claims) != 3 || p.Claims[0].ParseError != nil || p.Claims[2].ParseError != nil || !p.Claims[2].Balanced() || p.Claims[2].ControlNumber != "VC03" || len(p.ProviderAdjustments) != 1 {
 				t.Fatalf("read %d claims", len(p.Claims))
 			}
 			got := p.Claims[1]
-			if got.Fault == nil || got.Fault.Segment != c.segment || got.Fault.Ordinal != c.ordinal || got.Fault.Position != c.position || got.Paid != c.paid || got.Balanced() {
-				t.Errorf("%+v, paid %d", got.Fault, got.Paid)
+			if got.ParseError == nil || got.ParseError.Segment != c.segment || got.ParseError.Ordinal != c.ordinal || got.ParseError.Position != c.position || got.Paid != c.paid || got.Balanced() {
+				t.Errorf("%+v, paid %d", got.ParseError, got.Paid)
 			}
 		})
 	}

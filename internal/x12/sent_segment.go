@@ -1,9 +1,10 @@
 package x12
 
-// Locate finds the segment that an error is about in the file that was sent, by its position in a transaction set: it sets the claim of the error if
-// the segment belongs to exactly one, and the values that the acknowledgment omits. It removes values that were not sent there, which may be another
-// patient's, and does nothing if another segment is there: then the positions are those of another file. Source: 005010X231A1, IK302 "Segment Position
-// in Transaction Set", ST being 1.
+// Locate completes an error from the file that was sent, by the error's position in the transaction
+// set: it sets the claim if the segment belongs to exactly one, and the values that the
+// acknowledgment omits. It removes values that were not sent there, which may be another patient's.
+// If another segment is there, the error is about another file, and Locate does nothing. Source:
+// 005010X231A1, IK302 "Segment Position in Transaction Set", ST being 1.
 func (e *SegmentError) Locate(sent []Interchange, controlNumber string) {
 	for _, in := range sent {
 		for _, group := range in.Groups {
@@ -37,9 +38,9 @@ func (e *SegmentError) locateIn(segments []Segment) {
 	}
 }
 
-// MemberOf returns the member id with which a claim was sent, by its control number; "" if the file has no such claim. Source: 005010X222A1, NM109 of loop
+// FindMemberID returns the member id with which a claim was sent, by its control number; "" if the file has no such claim. Source: 005010X222A1, NM109 of loop
 // 2010BA, which is before the claim; that of another insurance is after it.
-func MemberOf(sent []Interchange, claim string) (member string) {
+func FindMemberID(sent []Interchange, claim string) (member string) {
 	for _, in := range sent {
 		for _, group := range in.Groups {
 			for _, set := range group.Sets {

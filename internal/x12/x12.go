@@ -25,20 +25,20 @@ const (
 // Cents is an amount in US cents.
 type Cents int64
 
-// A Fault locates an error in an X12 file. It contains the name and position of a segment, and no other data of the file.
-type Fault struct {
+// A ParseError locates an error in an X12 file. It contains the name and position of a segment, and no other data of the file.
+type ParseError struct {
 	Segment  string // segment name, such as CLP; for a missing segment, its name
 	Ordinal  int    // position of the segment in the file, from 1
 	Position int    // position of the element, from 1; 0 for the whole segment
 	Reason   string
 }
 
-func (f *Fault) Error() string {
-	return "x12: " + f.Place() + ": " + f.Reason
+func (f *ParseError) Error() string {
+	return "x12: " + f.Location() + ": " + f.Reason
 }
 
-// Place returns where the error is, such as "segment 27, CAS01".
-func (f *Fault) Place() string {
+// Location returns where the error is, such as "segment 27, CAS01".
+func (f *ParseError) Location() string {
 	if f.Position == 0 {
 		return fmt.Sprintf("segment %d, %s", f.Ordinal, f.Segment)
 	}

@@ -99,7 +99,7 @@ func (r rule) purge(app core.App, before, now time.Time) (gone int, err error) {
 		}
 		return audit.Append(tx, audit.Entry{
 			Event: audit.RetentionPurge, Actor: audit.System(), ResourceType: r.rows.Table, ResourceID: r.name,
-			Changes: audit.Changes{"rows": {Old: gone}, "before": {New: collections.Instant(before)}},
+			Changes: audit.Changes{"rows": {Old: gone}, "before": {New: collections.FormatInstant(before)}},
 		}, now)
 	})
 	return gone, err
@@ -125,7 +125,7 @@ func purgeChanges(ctx context.Context, app core.App, keep time.Duration, now tim
 	err = app.RunInTransaction(func(tx core.App) error {
 		return audit.Append(tx, audit.Entry{
 			Event: audit.RetentionPurge, Actor: audit.System(), ResourceType: collections.ChangesTable, ResourceID: "changes",
-			Changes: audit.Changes{"rows": {Old: gone}, "before": {New: collections.Instant(before)}},
+			Changes: audit.Changes{"rows": {Old: gone}, "before": {New: collections.FormatInstant(before)}},
 		}, now)
 	})
 	if err == nil {

@@ -26,7 +26,7 @@ var (
 	}
 )
 
-func ago(days int) string { return collections.Instant(now.Add(-time.Duration(days) * day)) }
+func ago(days int) string { return collections.FormatInstant(now.Add(-time.Duration(days) * day)) }
 
 // rows inserts a row on either side of the period in each table.
 func rows(t *testing.T, app core.App) {

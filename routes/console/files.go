@@ -1,6 +1,6 @@
-// Package console serves the console's files. If `make web` has packed a file, it sends the packed form: minified and
-// compressed and brotli. Packed files are named by the hash of their source, so a file changed since then is sent as
-// it is. All work happens on first use.
+// Package console serves the console's files. A file that `make web` has packed is sent minified
+// and compressed. A packed file is named by the hash of its source, so a file that has changed
+// since then is sent as it is. All work happens on first use.
 package console
 
 import (
@@ -56,8 +56,9 @@ func hashAll(files fs.FS) string {
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
-// Unversioned returns a file's name without a version, and whether it had the current one, so that the file may be cached permanently. A page
-// opened before an upgrade loads the rest of its modules by an earlier version: it receives the current ones, as it did without versions.
+// Unversioned returns a file's name without a version, and whether it had the current one: then the
+// file may be cached permanently. A page opened before an upgrade requests its other modules by an
+// earlier version; it receives the current ones.
 func (f *Files) Unversioned(name string) (file string, isCurrent bool) {
 	rest, found := strings.CutPrefix(name, versioned)
 	version, file, cut := strings.Cut(rest, "/")

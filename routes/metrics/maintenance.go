@@ -18,7 +18,7 @@ import (
 var (
 	diskFree            = newDesc("vigil_disk_free_bytes", "Free bytes on the disk of the data folder.")
 	walSize             = newDesc("vigil_database_log_bytes", "Size of the database's write-ahead log, which grows during long reads.")
-	databaseDamaged     = newDesc("vigil_database_damaged", "1 if a check or a failed statement found damage of the database; 0 again after a check of all of it without a finding.")
+	databaseDamaged     = newDesc("vigil_database_damaged", "1 if a check or a failed statement found the database damaged; 0 again after a full check finds no damage.")
 	leaseHeld           = newDesc("vigil_lease_held", "1 if this process holds the practice's lease and may write. Absent without a lease.")
 	replicaAge          = newDesc("vigil_replica_age_seconds", "Time since Litestream last uploaded the database, or since the start of the service if unknown. Absent without a replica.")
 	backupTakenAt       = newDesc("vigil_backup_last_success_timestamp_seconds", "Time of the last backup, by the job or by command; 0 for never.")
@@ -37,8 +37,8 @@ func (s sourceCollector) collectMaintenance(gauge func(*prometheus.Desc, float64
 		gauge(backupTakenAt, secondsOrZero(taken))
 		gauge(backupVerifiedAt, secondsOrZero(proven))
 	}
-	if s.Exported != nil {
-		at, known, err := s.Exported()
+	if s.LastExport != nil {
+		at, known, err := s.LastExport()
 		if err != nil {
 			s.Log.Warn("metrics could not read warehouse exports and leave out the gauge", slog.Any("error", err))
 		} else if known { // without a configured export nothing can be late
@@ -76,7 +76,7 @@ func secondsOrZero(at time.Time) float64 {
 	if at.IsZero() {
 		return 0
 	}
-	return seconds(at)
+	return unixSeconds(at)
 }
 
 // InitJobs sets the counters of these jobs to 0, so that the first failure of a job is an increase.

@@ -164,7 +164,7 @@ func (m *Metrics) CountJobRun(job string, succeeded bool, began time.Time, took 
 	status := "failed"
 	if succeeded {
 		status = "succeeded"
-		m.jobSuccess.WithLabelValues(job).Set(seconds(began))
+		m.jobSuccess.WithLabelValues(job).Set(unixSeconds(began))
 	}
 	m.jobRuns.WithLabelValues(job, status).Inc()
 	m.jobTime.WithLabelValues(job).Observe(took.Seconds())
@@ -177,7 +177,7 @@ func (m *Metrics) CountRequest(method, route string, status int, took time.Durat
 	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
 }
 
-func seconds(at time.Time) float64 { return float64(at.UnixMicro()) / 1e6 }
+func unixSeconds(at time.Time) float64 { return float64(at.UnixMicro()) / 1e6 }
 
 // Sources are read at each scrape.
 type Sources struct {
@@ -202,9 +202,9 @@ type Sources struct {
 	DiskFree func() (bytes uint64, ok bool)
 	// CertificateEnds returns the expiry of the TLS certificate; zero without one. It may be nil.
 	CertificateEnds func() time.Time
-	// Exported returns the last successful warehouse export, zero for never; known is false if no export is configured. It may be nil.
-	Exported func() (at time.Time, known bool, err error)
-	Log      *slog.Logger
+	// LastExport returns the last successful warehouse export, zero for never; known is false if no export is configured. It may be nil.
+	LastExport func() (at time.Time, known bool, err error)
+	Log        *slog.Logger
 }
 
 // sourceCollector reads the state of the database and the engines at each scrape.
@@ -215,7 +215,7 @@ var (
 	queueOldestAge       = newDesc("vigil_queue_oldest_age_seconds", "Age of the oldest queued item, by queue; 0 if the queue is empty.", "queue")
 	serviceHealth        = newDesc("vigil_service_health", "1 healthy, 0.5 degraded, 0 down, as the health endpoint reports.", "service")
 	emrOutage            = newDesc("vigil_emr_outage_seconds", "Age of the outage of the EMR; 0 while it accepts deliveries.")
-	gatewayMissing       = newDesc("vigil_gateway_readings_missing", "Gateway readings that the practice would have stored since its last one, by the same hours of its last weeks.")
+	gatewayMissing       = newDesc("vigil_gateway_readings_missing", "Gateway readings expected since the practice's last one, by the same hours of past weeks.")
 	unacknowledgedAlerts = newDesc("vigil_alerts_unacknowledged", "Unacknowledged alerts, by level.", "level")
 	deadLetters          = newDesc("vigil_transmissions_given_up", "Dead letters: deliveries to the EMR without an automatic retry, of all days.")
 	webhookDeadLetters   = newDesc("vigil_webhook_deliveries_failed", "Dead letters of webhooks: stored events that a receiver did not accept, without an automatic retry.")
@@ -240,7 +240,7 @@ func (m *Metrics) Watch(s Sources) error {
 		return err
 	}
 	for job, started := range runs {
-		m.jobSuccess.WithLabelValues(job).Set(seconds(collections.ParseInstant(started)))
+		m.jobSuccess.WithLabelValues(job).Set(unixSeconds(collections.ParseInstant(started)))
 	}
 	if err := m.registry.Register(sourceCollector{s}); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
@@ -283,7 +283,7 @@ func (s sourceCollector) Collect(out chan<- prometheus.Metric) {
 		gauge(deadLetters, float64(deadLettered))
 	}
 	s.collectWebhooks(gauge)
-	if missing, err := ingest.CountMissingReadings(s.App, s.Clock(), s.Zone); err != nil {
+	if missing, err := ingest.EstimateMissingReadings(s.App, s.Clock(), s.Zone); err != nil {
 		s.Log.Warn("metrics could not count missing readings and leave out the gauge", slog.Any("error", err))
 	} else {
 		gauge(gatewayMissing, float64(missing))

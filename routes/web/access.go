@@ -111,12 +111,12 @@ func refuseBeyondEmergency(c *Call, row Route) error {
 	if row.Method == http.MethodGet || row.ReadOnly || authz.IsEmergencyWrite(row.Permission) {
 		return nil
 	}
-	return c.RefuseEmergency()
+	return c.RejectEmergency()
 }
 
-// RefuseEmergency rejects the emergency header. Handlers call it if they find that emergency access does not cover the
+// RejectEmergency rejects the emergency header. Handlers call it if they find that emergency access does not cover the
 // request.
-func (c *Call) RefuseEmergency() error {
+func (c *Call) RejectEmergency() error {
 	if len(c.Request.Header.Values(EmergencyHeader)) == 0 {
 		return nil
 	}
@@ -190,7 +190,7 @@ func setLimitHeaders(h http.Header, taken ratelimit.Result, reset int) {
 func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
 func (s *Server) produces(row Route) []string {
-	if row.Unknown() { // an unknown path is 404 in every format
+	if row.IsUnknown() { // an unknown path is 404 in every format
 		return nil
 	}
 	if s.Produces == nil {

@@ -48,30 +48,30 @@ type Call struct {
 	staleReads *audit.StaleReads // nil unless the process may not write
 }
 
-// requestTime limits the work on one request, reportTime that on a report, an export or a billing run. Source:
+// requestTimeout limits the work on one request, reportTimeout that on a report, an export or a billing run. Source:
 // docs/decisions/limits.md, "Request size and time".
 const (
-	requestTime = 30 * time.Second
-	reportTime  = time.Minute
-	// emrTime is for requests that wait for the EMR, which may use its full timeout for the sign-in and for each
+	requestTimeout = 30 * time.Second
+	reportTimeout  = time.Minute
+	// emrTimeout is for requests that wait for the EMR, which may use its full timeout for the sign-in and for each
 	// answer.
-	emrTime = 90 * time.Second
+	emrTimeout = 90 * time.Second
 )
 
-func (r Route) allowance() time.Duration {
+func (r Route) timeout() time.Duration {
 	if strings.Contains(r.Path, "/reports/") || strings.Contains(r.Path, "-exports/") || strings.HasSuffix(r.Path, "/billing/run/") {
-		return reportTime
+		return reportTimeout
 	}
 	if strings.Contains(r.Path, "/emr/") || strings.HasSuffix(r.Path, "_from_emr/") {
-		return emrTime
+		return emrTimeout
 	}
-	return requestTime
+	return requestTimeout
 }
 
 // entryPoint handles a request from start to end: headers, admission, the handler, and the error answer.
 func (s *Server) entryPoint(row Route) func(*core.RequestEvent) error {
 	return func(e *core.RequestEvent) error {
-		ctx, cancel := context.WithTimeout(e.Request.Context(), row.allowance())
+		ctx, cancel := context.WithTimeout(e.Request.Context(), row.timeout())
 		defer cancel()
 		e.Request = e.Request.WithContext(ctx)
 
@@ -79,10 +79,10 @@ func (s *Server) entryPoint(row Route) func(*core.RequestEvent) error {
 		defer c.release()
 		err := s.serve(c, row)
 		if err != nil {
-			if s.Refused != nil {
-				s.Refused(row, err)
+			if s.OnError != nil {
+				s.OnError(row, err)
 			}
-			s.refuse(c, row, c.recordDenied(row, err))
+			s.answerError(c, row, c.recordDenied(row, err))
 		}
 		s.finish(c, err)
 		switch {

@@ -47,8 +47,8 @@ var statuses = map[fault.Kind]int{
 // statusClientGone is nginx's status for a client that disconnected; only the log shows it.
 const statusClientGone = 499
 
-// refuse answers with an error.
-func (s *Server) refuse(c *Call, row Route, err error) {
+// answerError answers with an error.
+func (s *Server) answerError(c *Call, row Route, err error) {
 	f, status := outcome(c, err)
 	if status >= 500 {
 		s.report(c, status, err)

@@ -26,9 +26,9 @@ const replayedHeader = "Idempotent-Replayed"
 // storedHeaders are the headers stored with the body of an answer.
 var storedHeaders = []string{"Content-Type", "Content-Disposition", "Etag", "Location"}
 
-// Keyed reports whether a route supports the key: each POST of an authenticated caller. Each caller has keys of their
+// SupportsIdempotencyKey reports whether a route supports the key: each POST of an authenticated caller. Each caller has keys of their
 // own.
-func (r Route) Keyed() bool {
+func (r Route) SupportsIdempotencyKey() bool {
 	return r.Method == http.MethodPost && r.Permission != authz.Anyone && r.Permission != authz.SignedByGateway && strings.HasPrefix(r.Path, BasePath+"/")
 }
 
@@ -43,7 +43,7 @@ type keyedRequest struct {
 // handle runs the row's handler, or replays the stored answer of an earlier request.
 func (s *Server) handle(c *Call, row Route) error {
 	lines, given := c.Request.Header[idempotency.Header]
-	if !given || !row.Keyed() {
+	if !given || !row.SupportsIdempotencyKey() {
 		return row.Handle(c)
 	}
 	key, err := idempotency.ParseKey(lines)

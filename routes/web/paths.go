@@ -39,8 +39,8 @@ func Patterns(path string) []string {
 // unknownPath is the path of the row that answers unmatched requests.
 const unknownPath = BasePath + "/"
 
-// Unknown reports whether this is the row for unmatched requests.
-func (r Route) Unknown() bool { return r.Path == unknownPath }
+// IsUnknown reports whether this is the row for unmatched requests.
+func (r Route) IsUnknown() bool { return r.Path == unknownPath }
 
 // mountUnknown answers unmatched paths under /api/ and /fhir/ with the contract's error form and without a token. GET
 // needs patterns of its own there, or the files of pb_public, served at /{path...}, would match. Source:

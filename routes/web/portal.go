@@ -14,8 +14,9 @@ const patientParameter = "patient_id"
 // msgNamePatient is the error of a request that does not name which of several patients it is about.
 const msgNamePatient = "Name the patient: this account has access to several."
 
-// choosePatient sets the patient that a portal request is about, from its path or query. Rows with the patient elsewhere, the FHIR interface
-// and bodies with readings, call [Call.ChoosePatient]; until then the caller has no patient, unless it has only one. Source:
+// choosePatient sets the patient that a portal request is about, from its path or query. Endpoints
+// that name the patient elsewhere, the FHIR interface and bodies with readings, call
+// [Call.ChoosePatient]; until then a caller with several patients has none. Source:
 // docs/decisions/roles.md, "Caregivers".
 func (c *Call) choosePatient(row Route) error {
 	c.action = row.Permission
@@ -41,9 +42,10 @@ func (c *Call) choosePatient(row Route) error {
 	return c.ChoosePatient(patientParameter, id, named != "")
 }
 
-// ChoosePatient sets the patient that a portal request is about. Without a name it is the own record, or the only one; otherwise it rejects the
-// field. It denies what the caller's scope for the patient does not cover. For a patient outside the caller's access the caller has no patient, so that the
-// row answers as for one that does not exist.
+// ChoosePatient sets the patient that a portal request is about. If none is named, it is the user's
+// own record or only patient; with several, field is rejected. It denies what the caller's scope
+// for the patient does not cover. For a patient outside the caller's access it sets none, so that
+// the endpoint answers as if the patient did not exist.
 func (c *Call) ChoosePatient(field, patientID string, isNamed bool) error {
 	if c.Caller.Role != authz.Patient {
 		return nil

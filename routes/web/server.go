@@ -77,8 +77,8 @@ type Server struct {
 	Produces func(Route) []string
 	// Parameters lists the query parameters that a route takes, and reports false if it ignores others; nil checks none.
 	Parameters func(Route) (names []string, checked bool)
-	// Refused is called for every error answer; it may be nil.
-	Refused func(Route, error)
+	// OnError is called for every error answer; it may be nil.
+	OnError func(Route, error)
 	// RenderFault renders a fault in another format if the caller accepts it; "" keeps the contract's format. It may be
 	// nil.
 	RenderFault func(Route, *http.Request, *fault.Error) (contentType string, body []byte)

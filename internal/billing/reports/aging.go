@@ -14,7 +14,7 @@ type AgeBucket struct {
 	Bucket string        `json:"bucket"`
 	Claims int           `json:"claims"`
 	Amount billing.Cents `json:"amount"`
-	// Open is what is open of all claims that were sent, also of paid ones.
+	// Open is the open amount of all sent claims, including paid ones.
 	Open billing.Cents `json:"open"`
 }
 
@@ -65,9 +65,9 @@ func (m *builder) agedRows(condition, index, sums string) (rows []agedRow, err e
 	where, params := m.where(condition)
 	since := "CASE"
 	for i, age := range ages[:len(ages)-1] {
-		from, _ := m.engine.Bounds(billing.Span{Start: billing.AddDays(m.today, -age.most), End: m.today})
+		from, _ := m.engine.TimeRange(billing.Span{Start: billing.AddDays(m.today, -age.most), End: m.today})
 		since += fmt.Sprintf(" WHEN submitted_at >= {:s%d} THEN %d", i, i)
-		params[fmt.Sprint("s", i)] = collections.Instant(from)
+		params[fmt.Sprint("s", i)] = collections.FormatInstant(from)
 	}
 	sql := "SELECT payer, " + since + " ELSE 3 END AS bucket, " + sums + " FROM billing_entries" + m.indexedBy(index) + " WHERE " + where + " GROUP BY 1, 2"
 	if err := m.app.DB().NewQuery(sql).Bind(params).All(&rows); err != nil {

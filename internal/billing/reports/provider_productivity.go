@@ -81,8 +81,8 @@ func (m *builder) patientsManaged(userIDs []string) (map[string]int, error) {
 }
 
 func (m *builder) interactiveMinutes(userIDs []string) (map[string]int, error) {
-	from, to := m.engine.Bounds(billing.Span{Start: m.q.From, End: m.q.To})
-	params := dbx.Params{"ids": jsonList(userIDs), "from": collections.Instant(from), "to": collections.Instant(to)}
+	from, to := m.engine.TimeRange(billing.Span{Start: m.q.From, End: m.q.To})
+	params := dbx.Params{"ids": jsonList(userIDs), "from": collections.FormatInstant(from), "to": collections.FormatInstant(to)}
 	where := ""
 	if m.q.PatientID != "" {
 		where, params["patient"] = " AND +patient = {:patient}", m.q.PatientID

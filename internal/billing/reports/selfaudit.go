@@ -35,8 +35,8 @@ const (
 	Warning  Severity = "warning"  // a payer would examine it
 )
 
-// Finding is a pattern with the entries and time entries that show it.
-type Finding struct {
+// PatternMatch is a pattern with the entries and time entries that show it.
+type PatternMatch struct {
 	Pattern     Pattern  `json:"pattern"`
 	Severity    Severity `json:"severity"`
 	Count       int      `json:"count"` // of patients, time entries, or days of a user
@@ -96,12 +96,12 @@ func (h *patternHits) addTime(times ...LoggedTime) {
 }
 
 // FindPatterns returns a finding for every pattern that occurs.
-func FindPatterns(facts AuditFacts) []Finding {
-	list := []Finding{}
+func FindPatterns(facts AuditFacts) []PatternMatch {
+	list := []PatternMatch{}
 	for _, p := range patterns {
 		got := &patternHits{entries: map[string]bool{}, times: map[int64]bool{}}
 		if p.find(facts, got); got.count > 0 {
-			list = append(list, Finding{p.pattern, p.severity, got.count, fmt.Sprintf(p.text, got.count), sortedKeys(got.entries), sortedKeys(got.times)})
+			list = append(list, PatternMatch{p.pattern, p.severity, got.count, fmt.Sprintf(p.text, got.count), sortedKeys(got.entries), sortedKeys(got.times)})
 		}
 	}
 	return list

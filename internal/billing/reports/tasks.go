@@ -15,16 +15,16 @@ import (
 
 // The tasks.
 const (
-	TaskReview   = "review"
-	TaskAttest   = "attest"
-	TaskSubmit   = "submit"
-	TaskResubmit = "resubmit"
-	TaskEvidence = "evidence_changed"
-	TaskVoid     = billing.VoidRequested
-	TaskRefund   = billing.RefundDue
-	TaskCredit   = "credit"
-	TaskBalance  = "open_balance"
-	TaskSecond   = "secondary_due"
+	TaskReview    = "review"
+	TaskAttest    = "attest"
+	TaskSubmit    = "submit"
+	TaskResubmit  = "resubmit"
+	TaskEvidence  = "evidence_changed"
+	TaskVoid      = billing.VoidRequested
+	TaskRefund    = billing.RefundDue
+	TaskCredit    = "credit"
+	TaskBalance   = "open_balance"
+	TaskSecondary = "secondary_due"
 )
 
 // TaskItem is an entry that waits for a user.
@@ -93,7 +93,7 @@ func (m *builder) tasks() (any, error) {
 		return nil, err
 	}
 	body.EvidenceChanged, body.Items = len(changed), append(body.Items, changed...)
-	if body.EMRCorrections, err = collections.CorrectionsDue(m.app); err != nil {
+	if body.EMRCorrections, err = collections.CountCorrectionsDue(m.app); err != nil {
 		return nil, err
 	}
 	for _, state := range []string{billing.VoidRequested, billing.RefundDue} {
@@ -113,7 +113,7 @@ func (m *builder) tasks() (any, error) {
 		return nil, err
 	}
 	body.OpenBalances, body.Items = count, append(body.Items, balances...)
-	second, count, err := m.countedItems(TaskSecond, "claims to the second payer", "secondary_status = 'due'", "secondary")
+	second, count, err := m.countedItems(TaskSecondary, "claims to the second payer", "secondary_status = 'due'", "secondary")
 	if err != nil {
 		return nil, err
 	}

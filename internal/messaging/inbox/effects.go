@@ -22,7 +22,7 @@ import (
 // escalate answers words of an emergency and opens an urgent escalation for each monitored patient with the number. A dangerous value that is no
 // certain reading is escalated, but not answered, because it may be another person's or of another day; one beyond what a device shows is
 // requested again.
-func (c *conversation) escalate() error {
+func (c *incomingText) escalate() error {
 	why := "The patient wrote words of an emergency: "
 	switch c.reply.Emergency {
 	case replies.Danger, replies.SelfHarm:
@@ -39,17 +39,17 @@ func (c *conversation) escalate() error {
 		}
 		why = "The patient wrote a value that may be critical, and that could not be filed: "
 		if c.reply.IsImplausible && c.text.Channel != collections.ChannelPortal {
-			if err := c.answer(messaging.AnswerAgain); err != nil {
+			if err := c.answer(messaging.AnswerCheckValue); err != nil {
 				return err
 			}
 		}
 	}
-	if len(c.present) > 1 {
+	if len(c.monitored) > 1 {
 		why = "Several patients have this phone number. " + why
 	}
-	for _, p := range c.present {
+	for _, p := range c.monitored {
 		draft := escalations.Draft{PatientID: p.Id, Priority: escalations.Urgent, Reason: phi.Text(why + excerpt(c.text.Text))}
-		if _, err := escalations.OpenForText(c.tx, draft, c.received); err != nil {
+		if _, err := escalations.JoinOrOpenForMessage(c.tx, draft, c.received); err != nil {
 			return err
 		}
 		if _, err := triage.Rescore(c.tx, p.Id, c.received); err != nil {
@@ -59,9 +59,10 @@ func (c *conversation) escalate() error {
 	return nil
 }
 
-// file stores a reading that was requested. One that the patient most likely mistyped is requested again, and notifies no one.
+// storeReading stores a requested reading. A value that the patient probably mistyped is requested again,
+// without notifying anyone.
 // Source: docs/decisions/observations.md, "Values that a patient types".
-func (c *conversation) file() error {
+func (c *incomingText) storeReading() error {
 	if c.reply.Values == nil {
 		return nil
 	}
@@ -73,17 +74,18 @@ func (c *conversation) file() error {
 		outcome, err := c.pipeline.Readings.Ingest(c.tx, ingest.Submission{
 			PatientID: c.sender().Id, Reading: reading, Source: vitals.SourcePortal, By: c.by, ReceivedAt: c.received,
 		}, c.received)
-		c.result.Filed = err == nil && !outcome.Duplicate
+		c.result.StoredReading = err == nil && !outcome.Duplicate
 		return err
 	}
-	if err := c.holdImplausible(kind, refusal); err != nil {
+	if err := c.quarantineImplausible(kind, refusal); err != nil {
 		return err
 	}
-	return c.answer(messaging.AnswerAgain)
+	return c.answer(messaging.AnswerCheckValue)
 }
 
-// holdImplausible keeps values out of range for the patient's correction. Values that contradict each other are not kept.
-func (c *conversation) holdImplausible(kind *vitals.Definition, refusal error) error {
+// quarantineImplausible stores out-of-range values until the patient corrects them. Values that
+// contradict each other are discarded.
+func (c *incomingText) quarantineImplausible(kind *vitals.Definition, refusal error) error {
 	reading, outside, ok := kind.ReadOutOfRange(c.reply.Values.Body)
 	refused, isFault := errors.AsType[*fault.Error](refusal)
 	if !ok || !isFault {
@@ -95,9 +97,10 @@ func (c *conversation) holdImplausible(kind *vitals.Definition, refusal error) e
 	}, c.by, c.received)
 }
 
-// leaveToPerson notifies of a text that a person must read: anything but a command or a reading. A person reads a text from an unknown number,
-// from several patients or from one who is not monitored in the list of unmatched texts.
-func (c *conversation) leaveToPerson() error {
+// notifyStaff notifies staff of a text that a person must read: anything but a command or a
+// reading. A text from an unknown number, from several patients or from one who is not monitored is
+// in the list of unmatched texts.
+func (c *incomingText) notifyStaff() error {
 	isUrgent := c.reply.Emergency != replies.NoEmergency || c.reply.IsDangerous
 	if !isUrgent && (c.reply.Command != replies.None && !c.reply.HasMore || c.reply.Values != nil) {
 		return collections.MarkHandled(c.tx, c.message.Id, c.received)
@@ -120,7 +123,7 @@ func (c *conversation) leaveToPerson() error {
 		Kind: notifications.TextUnmatched, Severity: "info", Key: "text without a patient " + hour,
 		Body: "A text from a number of no patient, or of several, waits in the list of unmatched texts: " + excerpt(c.text.Text),
 	}
-	if isUrgent && len(c.present) == 0 {
+	if isUrgent && len(c.monitored) == 0 {
 		a.Severity, a.Key = "critical", "urgent text "+c.message.Id
 	}
 	return notifications.Announce(c.tx, a, c.received)

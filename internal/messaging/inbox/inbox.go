@@ -1,6 +1,8 @@
-// Package inbox stores what patients text and acts on it: it stops and resumes messages, answers, escalates emergencies, files readings that were
-// requested, and leaves the rest to a person. A text and its effects are one transaction, and its provider's id makes a repeat harmless. What a text
-// means is in internal/messaging/replies, the sending of answers in internal/messaging. Rules: docs/decisions/messages.md, "Replies".
+// Package inbox stores what patients text and acts on it: it stops and resumes messages, answers,
+// escalates emergencies, stores requested readings, and leaves the rest to a person. A text and its
+// effects are one transaction; the provider's id makes a repeat harmless. Package replies decides
+// what a text means, package messaging sends the answers. Rules: docs/decisions/messages.md,
+// "Replies".
 package inbox
 
 import (
@@ -24,17 +26,17 @@ import (
 
 // Result reports what a text caused.
 type Result struct {
-	IsRepeat bool // it was received before, and nothing was done
-	Filed    bool // a reading was stored
-	Answered bool
-	Language string // of an answer
+	IsRepeat      bool // it was received before, and nothing was done
+	StoredReading bool // a reading was stored
+	Answered      bool
+	Language      string // of an answer
 }
 
 // requestWindow is how long a request for a reading is open.
 const requestWindow = 24 * time.Hour
 
-// conversation is a text with what is known about its sender.
-type conversation struct {
+// incomingText is a text with what is known about its sender.
+type incomingText struct {
 	tx       core.App
 	pipeline *ingest.Pipeline
 	practice messaging.Practice
@@ -43,33 +45,35 @@ type conversation struct {
 	received time.Time
 	message  *collections.Message
 	// senders are the patients who are not deleted and have the number, in any state; present are those who are monitored.
-	senders, present []*collections.Patient
-	reply            replies.Reply
-	result           Result
+	senders, monitored []*collections.Patient
+	reply              replies.Reply
+	result             Result
 }
 
-// Receive stores a text and acts on it, all in one transaction. The caller sends what is queued.
+// Receive stores a text and acts on it in one transaction. The caller must wake the worker that
+// sends what was queued.
 func Receive(app core.App, pipeline *ingest.Pipeline, text messaging.Incoming, by audit.Actor, now time.Time) (Result, error) {
-	c := conversation{pipeline: pipeline, text: text, by: by, received: now}
+	c := incomingText{pipeline: pipeline, text: text, by: by, received: now}
 	return c.run(app, c.identify)
 }
 
-// ReceiveFromPortal stores what a patient wrote in the portal and acts on it: emergencies as in a text; there are no commands and no readings in it.
+// ReceiveFromPortal stores what a patient wrote in the portal and acts on it. Emergencies are
+// handled as in a text; commands and readings are not recognized.
 func ReceiveFromPortal(app core.App, pipeline *ingest.Pipeline, patient *collections.Patient, text phi.Text, by audit.Actor, now time.Time) (*collections.Message, error) {
-	c := conversation{pipeline: pipeline, text: messaging.Incoming{Channel: collections.ChannelPortal, Text: text}, by: by, received: now}
+	c := incomingText{pipeline: pipeline, text: messaging.Incoming{Channel: collections.ChannelPortal, Text: text}, by: by, received: now}
 	if !patient.Active() {
 		return nil, fault.State("invalid_state", "The patient is archived.")
 	}
 	_, err := c.run(app, func() error {
 		c.senders = []*collections.Patient{patient}
-		c.present = c.senders
+		c.monitored = c.senders
 		return nil
 	})
 	return c.message, err
 }
 
 // run stores and acts; identify sets the senders.
-func (c *conversation) run(app core.App, identify func() error) (result Result, err error) {
+func (c *incomingText) run(app core.App, identify func() error) (result Result, err error) {
 	practice, _ := messaging.IsOn(app)
 	c.practice = practice
 	err = app.RunInTransaction(func(tx core.App) error {
@@ -82,7 +86,7 @@ func (c *conversation) run(app core.App, identify func() error) (result Result, 
 			result = Result{IsRepeat: true}
 			return err
 		}
-		for _, step := range []func() error{c.read, c.obey, c.escalate, c.file, c.leaveToPerson} {
+		for _, step := range []func() error{c.read, c.applyCommand, c.escalate, c.storeReading, c.notifyStaff} {
 			if err := step(); err != nil {
 				return err
 			}
@@ -95,7 +99,7 @@ func (c *conversation) run(app core.App, identify func() error) (result Result, 
 }
 
 // identify finds the patients with the number.
-func (c *conversation) identify() error {
+func (c *incomingText) identify() error {
 	found, err := patients.FindByPhone(c.tx, c.text.From)
 	if err != nil {
 		return err
@@ -106,25 +110,26 @@ func (c *conversation) identify() error {
 		}
 		c.senders = append(c.senders, p)
 		if p.Active() {
-			c.present = append(c.present, p)
+			c.monitored = append(c.monitored, p)
 		}
 	}
 	return nil
 }
 
 // sender returns the only patient with the number, nil for none or several.
-func (c *conversation) sender() *collections.Patient {
+func (c *incomingText) sender() *collections.Patient {
 	switch {
-	case len(c.present) == 1 && len(c.senders) == 1:
-		return c.present[0]
+	case len(c.monitored) == 1 && len(c.senders) == 1:
+		return c.monitored[0]
 	case len(c.senders) == 1:
 		return c.senders[0]
 	}
 	return nil
 }
 
-// patientID returns the only patient with the number, if monitored; "" otherwise: a person reads the text among the unmatched ones.
-func (c *conversation) patientID() string {
+// patientID returns the id of the only patient with the number, if monitored; otherwise "", and a
+// person reads the text in the list of unmatched texts.
+func (c *incomingText) patientID() string {
 	if p := c.sender(); p != nil && p.Active() {
 		return p.Id
 	}
@@ -132,7 +137,7 @@ func (c *conversation) patientID() string {
 }
 
 // store stores the text; false if it was received before.
-func (c *conversation) store() (isNew bool, err error) {
+func (c *incomingText) store() (isNew bool, err error) {
 	patient := c.patientID()
 	c.message, isNew, err = collections.AddMessage(c.tx, collections.MessageDraft{
 		PatientID: patient, Direction: collections.MessageIn, Channel: c.text.Channel, State: collections.MessageReceived,
@@ -149,14 +154,14 @@ func (c *conversation) store() (isNew bool, err error) {
 // authorPatient is the author of texts from a phone.
 const authorPatient = "patient"
 
-// read finds out what the text means: a number is understood by the open request.
-func (c *conversation) read() error {
+// read determines what the text means; the open request gives a bare number its meaning.
+func (c *incomingText) read() error {
 	if c.text.Channel == collections.ChannelPortal {
-		c.reply = replies.Read(c.text.Text.Reveal(), replies.Asked{})
+		c.reply = replies.Read(c.text.Text.Reveal(), replies.Requested{})
 		c.reply.Command = replies.None
 		return nil
 	}
-	asked := replies.Asked{}
+	asked := replies.Requested{}
 	if p := c.sender(); p != nil && p.Active() && c.text.Channel != collections.ChannelVoice { // a pressed key is no reading
 		var err error
 		if asked.Kinds, err = askedKinds(c.tx, p.Id, c.received.Add(-requestWindow)); err != nil {
@@ -167,8 +172,8 @@ func (c *conversation) read() error {
 		}
 	}
 	c.reply = replies.Read(c.text.Text.Reveal(), asked)
-	if c.text.Handled != "" {
-		c.reply.Command, c.reply.Values = replies.Command(c.text.Handled), nil
+	if c.text.Command != "" {
+		c.reply.Command, c.reply.Values = replies.Command(c.text.Command), nil
 	}
 	return nil
 }
@@ -176,7 +181,7 @@ func (c *conversation) read() error {
 // askedKinds returns the kinds of readings that messages requested of a patient since a time. One that names no kind requests what the patient's
 // devices measure; a patient without a device may send any.
 func askedKinds(tx core.App, patientID string, since time.Time) (kinds []vitals.Kind, err error) {
-	requested, err := collections.AskedReadings(tx, patientID, since)
+	requested, err := collections.RequestedReadings(tx, patientID, since)
 	if err != nil {
 		return nil, err
 	}
@@ -201,9 +206,9 @@ func askedKinds(tx core.App, patientID string, since time.Time) (kinds []vitals.
 	return kinds, nil
 }
 
-// obey stops or resumes the messages of all patients with the number, and answers. A repeated stop is not answered again, nor is a command that
-// the provider has answered.
-func (c *conversation) obey() error {
+// applyCommand stops or resumes the messages of all patients with the number, and answers. It does not
+// answer a repeated stop, or a command that the provider has already answered.
+func (c *incomingText) applyCommand() error {
 	changed := false
 	for _, p := range c.senders {
 		set := patients.StopMessages
@@ -220,7 +225,7 @@ func (c *conversation) obey() error {
 		}
 		changed = changed || did
 	}
-	if c.text.Handled != "" {
+	if c.text.Command != "" {
 		return nil
 	}
 	switch c.reply.Command {
@@ -242,7 +247,7 @@ func (c *conversation) obey() error {
 const answerInterval = 10 * time.Minute
 
 // answer queues an answer, at once and at any hour.
-func (c *conversation) answer(template messaging.Template) error {
+func (c *incomingText) answer(template messaging.Template) error {
 	about := c.message.Id
 	if c.text.From != "" {
 		index, err := collections.BlindIndex(collections.PatientPhone, patients.PhoneForIndex(c.text.From))
@@ -265,7 +270,7 @@ func (c *conversation) answer(template messaging.Template) error {
 }
 
 // channel returns the channel of an answer: a call is answered by a text.
-func (c *conversation) channel() string {
+func (c *incomingText) channel() string {
 	if c.text.Channel == collections.ChannelPortal {
 		return collections.ChannelPortal
 	}
@@ -273,7 +278,7 @@ func (c *conversation) channel() string {
 }
 
 // language returns the language of the sender's answers: that of the patients with the number if they agree, or that of the text.
-func (c *conversation) language() string {
+func (c *incomingText) language() string {
 	lang := ""
 	for _, p := range c.senders {
 		preferred := notifications.Language(p.PreferredLanguage())

@@ -12,7 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/phi"
 )
 
-// Senders returns the ids of the patients who are not deleted and have a phone number, never nil.
+// Senders returns the ids of the patients with a phone number who are not deleted; the list is
+// never nil.
 func Senders(app core.App, phone phi.Text) ([]string, error) {
 	found, err := patients.FindByPhone(app, phone)
 	ids := []string{}
@@ -24,8 +25,8 @@ func Senders(app core.App, phone phi.Text) ([]string, error) {
 	return ids, err
 }
 
-// Close records that a person dealt with a text of a patient, or of no certain one ("" for the patient), and with the patient's earlier texts. A
-// second time changes nothing.
+// Close records that a person dealt with a text and with the earlier open ones of its patient;
+// patientID is "" for a text without a patient. Repeating it changes nothing.
 func Close(app core.App, patientID, id string, by audit.Actor, now time.Time) (m *collections.Message, err error) {
 	err = app.RunInTransaction(func(tx core.App) error {
 		if m, err = collections.MessageByID(tx, id); err != nil {

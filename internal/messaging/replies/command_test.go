@@ -51,7 +51,7 @@ var commands = map[replies.Command][]string{
 func TestCommands(t *testing.T) {
 	for want, texts := range commands {
 		for _, text := range texts {
-			if got := replies.Read(text, replies.Asked{}).Command; got != want {
+			if got := replies.Read(text, replies.Requested{}).Command; got != want {
 				t.Errorf("%q is read as %q, want %q", text, got, want)
 			}
 		}
@@ -72,7 +72,7 @@ func TestCommandsInAnyDress(t *testing.T) {
 	for want, texts := range commands {
 		for _, text := range texts {
 			for i, dress := range dresses {
-				if got := replies.Read(dress(text), replies.Asked{}).Command; got != want {
+				if got := replies.Read(dress(text), replies.Requested{}).Command; got != want {
 					t.Errorf("%q in dress %d is read as %q, want %q", text, i, got, want)
 				}
 			}
@@ -87,7 +87,7 @@ func TestStopInCapitals(t *testing.T) {
 		"chest pain stop": replies.None, "my chest pain won't STOP": replies.None, "make it STOP": replies.None, "I want the pain to STOP": replies.None, "it will not STOP": replies.None,
 		"CHEST PAIN STOP": replies.None, "meet me at the bus STOP": replies.None, "the screen shows STOP": replies.None, "please don't STOP": replies.None, "STOP taking it?": replies.None,
 	} {
-		reply := replies.Read(text, replies.Asked{})
+		reply := replies.Read(text, replies.Requested{})
 		if reply.Command != want || want == replies.Stop && !reply.HasMore {
 			t.Errorf("%q is read as %q (more: %v), want %q", text, reply.Command, reply.HasMore, want)
 		}

@@ -10,7 +10,7 @@ import (
 // dangerOf reports whether a text that is no certain reading has a value of danger in it, by the bounds of a new practice: a pressure in the form
 // 188/121, another value within three words of its name, or a bare answer that is critical in each way to read it. isImplausible: the value is
 // beyond what a device shows, as in "pulse 25". A false alarm costs a look; a missed danger costs more.
-func dangerOf(list []item, isPlain bool, asked Asked) (isDanger, isImplausible bool) {
+func dangerOf(list []item, isPlain bool, asked Requested) (isDanger, isImplausible bool) {
 	for i, it := range list {
 		if !it.isNumber {
 			continue
@@ -147,7 +147,7 @@ var meters = setOf("sugar sugars glucose glucosa azucar bg gluc meter glucometer
 
 // isBeyondMeter reports whether a meter shows LO or HI: in capitals or at the end of the sentence, because "hi" is a greeting and Spanish has a
 // "lo". Alone it answers a request for glucose.
-func isBeyondMeter(sentences []sentence, asked Asked) bool {
+func isBeyondMeter(sentences []sentence, asked Requested) bool {
 	isGlucose := len(asked.Kinds) == 1 && asked.Kinds[0] == vitals.BloodGlucose
 	for _, s := range sentences {
 		isNamed := isGlucose && len(sentences) == 1 && len(s) == 1
@@ -162,6 +162,6 @@ func isBeyondMeter(sentences []sentence, asked Asked) bool {
 }
 
 func isBeyond(p *vitals.Parameter, value float64) bool {
-	side, _ := p.Defaults.Met(value)
+	side, _ := p.Defaults.Breached(value)
 	return side.IsCritical()
 }

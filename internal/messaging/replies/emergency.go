@@ -180,8 +180,8 @@ no vale .. pena vivir
 var linking = setOf("in on my the of at across around inside left right side a to your his her up out some lots or being one both so was were i it really own",
 	"de d en el la mi del lado izquierdo derecho mucho muy un una parte al me le se tengo no")
 
-// slot is one word of a phrase.
-type slot struct {
+// phraseWord is one word of a phrase.
+type phraseWord struct {
 	forms []string
 	// exact: a typing error makes another word.
 	exact bool
@@ -193,7 +193,7 @@ type slot struct {
 }
 
 type phrase struct {
-	slots []slot
+	slots []phraseWord
 	// ofPerson: with a device or the practice in its sentence the line does not count.
 	ofPerson bool
 	except   set
@@ -208,7 +208,7 @@ func phrases(lines string) (list []phrase) {
 		text, except, _ := strings.Cut(line, " ! ")
 		text, ofPerson := strings.CutPrefix(text, "~ ")
 		p := phrase{except: setOf(except), ofPerson: ofPerson}
-		next := slot{}
+		next := phraseWord{}
 		pieces := []string{""}
 		for _, w := range strings.Fields(text) {
 			switch w {
@@ -225,7 +225,7 @@ func phrases(lines string) (list []phrase) {
 						longer = append(longer, piece+form)
 					}
 				}
-				p.slots, pieces, next = append(p.slots, next), longer, slot{}
+				p.slots, pieces, next = append(p.slots, next), longer, phraseWord{}
 			}
 		}
 		p.pieces = setOf(pieces...)
@@ -257,7 +257,7 @@ func (p phrase) match(s sentence, i int) (end int, hasNo bool) {
 	return i, hasNo
 }
 
-func (t slot) find(s sentence, from int, mayGap bool) int {
+func (t phraseWord) find(s sentence, from int, mayGap bool) int {
 	for i := from; i < len(s) && i <= from+t.gap; i++ {
 		if slices.ContainsFunc(t.forms, func(form string) bool {
 			return (s[i].text == form || !t.exact && resembles(s[i].text, form)) && (s[i].inCapitals || !t.inCapitals)
@@ -283,8 +283,9 @@ var (
 	ends         = setOf("stop stopped stopping quit parar para deja")
 )
 
-// emergencyOf returns the emergency that a text names and does not clearly deny. Denied is only a phrase with a negation directly before it or
-// within it, in the same line and part of the sentence. Of self-harm nothing is a denial.
+// emergencyOf returns the emergency that a text names and does not clearly deny. A phrase is denied
+// only by a negation directly before or within it, in the same line and part of the sentence.
+// Self-harm cannot be denied.
 func emergencyOf(sentences []sentence) Emergency {
 	found := NoEmergency
 	isCommand := len(sentences) == 1 && len(sentences[0]) == 1 && helpWords[sentences[0][0].text]
@@ -345,12 +346,13 @@ func names(s sentence, list []phrase, canDeny bool) bool {
 	return false
 }
 
-// isContact reports whether an emergency at i belongs to a person's address: "contacto de emergencia".
+// isContact reports whether "emergencia" at i only names a contact, as in "contacto de emergencia".
 func isContact(s sentence, i int) bool {
 	return s[i].text == "emergencia" && i >= 2 && setOf("contacto contactos numero telefono")[s[i-2].text]
 }
 
-// isDenied reports whether a negation stands before the phrase at i. A phrase that begins with one, "can't breathe", has none before it.
+// isDenied reports whether a negation precedes the phrase at i. A phrase that begins with one, such
+// as "can't breathe", is not denied by it.
 func isDenied(s sentence, i int, deniedUntil map[int]bool) bool {
 	if denials[s[i].text] || s[i].text == "cant" || s[i].text == "unable" {
 		return false

@@ -71,7 +71,7 @@ var emergencies = map[replies.Emergency][]string{
 func TestEmergencies(t *testing.T) {
 	for want, texts := range emergencies {
 		for _, text := range texts {
-			if got := replies.Read(text, replies.Asked{}).Emergency; got != want {
+			if got := replies.Read(text, replies.Requested{}).Emergency; got != want {
 				t.Errorf("%q is read as %q, want %q", text, got, want)
 			}
 		}
@@ -84,7 +84,7 @@ func TestAbbreviationsOfBreath(t *testing.T) {
 		"SOB": replies.Danger, "having SOB since noon": replies.Danger, "very SOB today": replies.Danger, "No SOB": replies.NoEmergency, "denies SOB": replies.NoEmergency,
 		"sob": replies.NoEmergency, "a sob story": replies.NoEmergency, "he is a sob": replies.NoEmergency, "I sob a lot": replies.NoEmergency,
 	} {
-		if got := replies.Read(text, replies.Asked{}).Emergency; got != want {
+		if got := replies.Read(text, replies.Requested{}).Emergency; got != want {
 			t.Errorf("%q is read as %q, want %q", text, got, want)
 		}
 	}
@@ -122,7 +122,7 @@ func TestEmergenciesInAnyDress(t *testing.T) {
 				if want == replies.NoEmergency && i == 7 {
 					continue // a line break ends a sentence, and with it a negation
 				}
-				if got := replies.Read(dress(text), replies.Asked{}).Emergency; got != want {
+				if got := replies.Read(dress(text), replies.Requested{}).Emergency; got != want {
 					t.Errorf("%q in dress %d is read as %q, want %q", text, i, got, want)
 				}
 			}

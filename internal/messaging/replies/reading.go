@@ -24,7 +24,8 @@ const (
 	fasting   role = "fasting"
 )
 
-// vocabulary are the words that may stand beside a reading. Any other leaves the text to a person: another's, yesterday's, a question.
+// vocabulary lists the words that may accompany a reading. Any other word leaves the text to a
+// person: it may be about someone else or another day, or be a question.
 var vocabulary = roles(map[role]string{
 	filler: `my mine is it its the a are was reading readings measurement today this morning afternoon evening tonight now just got took here im i am hi hello hey ok okay
 		thanks thank you please good fine feeling feel well great and with of for on rate level blood body arterial weigh weighs yes done sir doctor dr
@@ -77,8 +78,9 @@ type item struct {
 	value    float64
 }
 
-// scan returns the numbers, words and separating signs of a folded text. isPlain is false if the text has a sign or a form of number that no
-// reading has: a question, a time, a telephone number, a sign before a number.
+// scan returns the numbers, words and separators of a folded text. isPlain is false if the text has
+// a sign or a number that no reading has: a question mark, a time, a telephone number, a signed
+// number.
 func scan(folded string) (list []item, isPlain bool) {
 	isPlain = true
 	folded = strings.NewReplacer("mg/dl", "mgdl", "mmol/l", "mmoll", "deg ", " ", "degrees", " ", "grados", " ").Replace(folded)
@@ -132,8 +134,8 @@ func number(text string) (float64, bool) {
 	return n, err == nil
 }
 
-// measured is one number with what its neighbors state about it.
-type measured struct {
+// labeledNumber is one number with what its neighbors state about it.
+type labeledNumber struct {
 	value float64
 	label role // the last label before it
 	unit  role // directly after it
@@ -142,7 +144,7 @@ type measured struct {
 }
 
 // collect returns the numbers of a text with their labels and units; false if a word does not belong to a reading.
-func collect(list []item) (numbers []measured, named set, ok bool) {
+func collect(list []item) (numbers []labeledNumber, named set, ok bool) {
 	named = set{}
 	label, joint := role(""), ""
 	for i, it := range list {
@@ -150,7 +152,7 @@ func collect(list []item) (numbers []measured, named set, ok bool) {
 		r := vocabulary[it.text]
 		switch {
 		case it.isNumber:
-			numbers = append(numbers, measured{value: it.value, label: label, joint: joint})
+			numbers = append(numbers, labeledNumber{value: it.value, label: label, joint: joint})
 			label, joint = "", ""
 		case it.text == "/" || it.text == "\\" || it.text == "|" || r == over:
 			if !previous || i+1 == len(list) || !list[i+1].isNumber {
@@ -184,13 +186,13 @@ func collect(list []item) (numbers []measured, named set, ok bool) {
 	return numbers, named, len(numbers) > 0
 }
 
-// readingOf returns the reading of a text, nil if it is not certain.
-func readingOf(list []item, asked Asked) *Values {
+// readingOf returns the reading in a text, or nil if it is not certain.
+func readingOf(list []item, asked Requested) *Values {
 	numbers, named, ok := collect(list)
 	if !ok {
 		return nil
 	}
-	var main, beats []measured
+	var main, beats []labeledNumber
 	for _, n := range numbers {
 		if n.label == pulse || n.unit == pulse {
 			beats = append(beats, n)
@@ -209,7 +211,7 @@ func readingOf(list []item, asked Asked) *Values {
 }
 
 // namedKinds returns the kinds that labels and units name.
-func namedKinds(main []measured, named set) (kinds []vitals.Kind) {
+func namedKinds(main []labeledNumber, named set) (kinds []vitals.Kind) {
 	add := func(k vitals.Kind) {
 		if k != "" && !slices.Contains(kinds, k) {
 			kinds = append(kinds, k)
@@ -233,7 +235,7 @@ func namedKinds(main []measured, named set) (kinds []vitals.Kind) {
 }
 
 // pressureOf returns a blood pressure of two numbers, or of three as a cuff shows them.
-func pressureOf(main, beats []measured, kinds []vitals.Kind, asked Asked) *Values {
+func pressureOf(main, beats []labeledNumber, kinds []vitals.Kind, asked Requested) *Values {
 	isNamed := slices.Contains(kinds, vitals.BloodPressure)
 	isOnlyAsked := len(asked.Kinds) == 1 && asked.Kinds[0] == vitals.BloodPressure
 	if len(kinds) > 0 && !isNamed || len(main) > 3 || len(main) == 3 && len(beats) > 0 {
@@ -264,7 +266,7 @@ func pressureOf(main, beats []measured, kinds []vitals.Kind, asked Asked) *Value
 }
 
 // singleOf returns a reading of one number, of the named kind or of the only one that was requested.
-func singleOf(n measured, beats []measured, kinds []vitals.Kind, isFasting bool, asked Asked) *Values {
+func singleOf(n labeledNumber, beats []labeledNumber, kinds []vitals.Kind, isFasting bool, asked Requested) *Values {
 	var kind vitals.Kind
 	switch {
 	case len(kinds) == 1:
@@ -300,7 +302,7 @@ func singleOf(n measured, beats []measured, kinds []vitals.Kind, isFasting bool,
 const nearWeight = 0.15
 
 // weightField returns the field of a weight: without a unit, the one in which it is near the last weight and the other is not.
-func weightField(n measured, lastKg float64) string {
+func weightField(n labeledNumber, lastKg float64) string {
 	if n.unit != "" {
 		return string(n.unit)
 	}
@@ -315,7 +317,7 @@ func weightField(n measured, lastKg float64) string {
 }
 
 // glucoseField returns the field of a glucose; without a unit, a number that may be mmol/L is not certain.
-func glucoseField(n measured) string {
+func glucoseField(n labeledNumber) string {
 	mmol := vitals.GlucoseMgDL.Units[0]
 	if n.unit == "" && n.value <= mmol.Range.Max+1 {
 		return ""
@@ -327,7 +329,7 @@ func glucoseField(n measured) string {
 }
 
 // temperatureField returns the field of a temperature. The ranges of Celsius and Fahrenheit do not overlap.
-func temperatureField(n measured) string {
+func temperatureField(n labeledNumber) string {
 	if n.unit != "" {
 		return string(n.unit)
 	}
@@ -337,7 +339,7 @@ func temperatureField(n measured) string {
 	return vitals.TemperatureC.Units[0].Field
 }
 
-func withPulse(body vitals.Body, beats []measured) vitals.Body {
+func withPulse(body vitals.Body, beats []labeledNumber) vitals.Body {
 	for _, n := range beats {
 		body = append(body, member(vitals.Pulse.Column, n.value))
 	}

@@ -181,7 +181,7 @@ var readings = []struct {
 
 func TestReadings(t *testing.T) {
 	for _, c := range readings {
-		if got := form(replies.Read(c.text, replies.Asked{Kinds: c.asked, LastWeightKg: c.last}).Values); got != c.want {
+		if got := form(replies.Read(c.text, replies.Requested{Kinds: c.asked, LastWeightKg: c.last}).Values); got != c.want {
 			t.Errorf("asked for %v, %q is read as %q, want %q", c.asked, c.text, got, c.want)
 		}
 	}
@@ -194,7 +194,7 @@ func TestDangerousTexts(t *testing.T) {
 		"it is 11/30 today": false, "sugar was 42 at noon": true, "sugar 400 after cake": true, "oxygen at 84 all day": true, "oxígeno de 84": true, "SpO2 97 all day": false,
 		"took 2 pills at 8": false, "temperature up to 104 last night": true, "call 555-123-4567": false, "azúcar 45 anoche": true, "pulse was 32": true, "1,600 steps": false,
 	} {
-		if got := replies.Read(text, replies.Asked{}).IsDangerous; got != want {
+		if got := replies.Read(text, replies.Requested{}).IsDangerous; got != want {
 			t.Errorf("%q: dangerous %v, want %v", text, got, want)
 		}
 	}
@@ -208,7 +208,7 @@ func TestValuesBeyondDevices(t *testing.T) {
 		"oxygen 2 liters": false, "oxygen 2": false, "on oxygen 3L": false, "pulse after 20 minutes": false, "heart rate 20 minutes later": false, "bp check on 11/30": false, "bp visit 12/31": false,
 		"11/30": false, "55/30": false, "temp 70": false, "temp 24": false, "pulse 5 times": false, "sugar 5000": false, "bp 82/128": false, "sugar 15": false, "sugar 5.5": false,
 	} {
-		if got := replies.Read(text, replies.Asked{}); got.IsDangerous != want || got.IsImplausible != want {
+		if got := replies.Read(text, replies.Requested{}); got.IsDangerous != want || got.IsImplausible != want {
 			t.Errorf("%q: dangerous %v, implausible %v, want %v", text, got.IsDangerous, got.IsImplausible, want)
 		}
 	}
@@ -267,7 +267,7 @@ func TestDangerousAnswers(t *testing.T) {
 		{nil, "30", false},
 		{nil, "188 121", false},
 	} {
-		if got := replies.Read(c.text, replies.Asked{Kinds: c.asked}); got.IsDangerous != c.want {
+		if got := replies.Read(c.text, replies.Requested{Kinds: c.asked}); got.IsDangerous != c.want {
 			t.Errorf("asked for %v, %q: dangerous %v, want %v", c.asked, c.text, got.IsDangerous, c.want)
 		}
 	}
@@ -275,7 +275,7 @@ func TestDangerousAnswers(t *testing.T) {
 
 // TestRepliesDoNotPrint: what a patient measured never reaches a log.
 func TestRepliesDoNotPrint(t *testing.T) {
-	reply := replies.Read("188/121", replies.Asked{Kinds: bp})
+	reply := replies.Read("188/121", replies.Requested{Kinds: bp})
 	if text := fmt.Sprintf("%v %+v %s", reply, reply.Values, reply.Values); strings.Contains(text, "188") {
 		t.Errorf("printed %q", text)
 	}
@@ -300,14 +300,14 @@ func FuzzRead(f *testing.F) {
 	f.Add(strings.Repeat("chest ", 270), 0.0)
 	f.Fuzz(func(t *testing.T, text string, last float64) {
 		for _, asked := range [][]vitals.Kind{nil, bp, weight, glucose, temperature, oxygen, several} {
-			reply := replies.Read(text, replies.Asked{Kinds: asked, LastWeightKg: last})
+			reply := replies.Read(text, replies.Requested{Kinds: asked, LastWeightKg: last})
 			if asked == nil && reply.Values != nil {
 				t.Errorf("a reading nobody asked for: %q", text)
 			}
 			if reply.Values != nil && (reply.Command != replies.None || len(reply.Values.Body) == 0) {
 				t.Errorf("a reading without values, or beside a command: %q", text)
 			}
-			if marked := replies.Read("\u200e"+text, replies.Asked{Kinds: asked, LastWeightKg: last}); utf8.ValidString(text) && marked.Command != reply.Command {
+			if marked := replies.Read("\u200e"+text, replies.Requested{Kinds: asked, LastWeightKg: last}); utf8.ValidString(text) && marked.Command != reply.Command {
 				t.Errorf("an invisible mark changes %q from %q to %q", text, reply.Command, marked.Command)
 			}
 		}

@@ -1,6 +1,7 @@
-// Package replies reads what a patient texted: a request to stop, start or help, words of an emergency, or a reading that was requested. What is
-// not certain is left to a person. The package is pure: it has no patients, stores nothing and sends nothing. Rules: docs/decisions/messages.md,
-// "Replies".
+// Package replies reads what a patient texted: a request to stop, start or help, words of an
+// emergency, or a reading that the practice requested. It leaves anything uncertain to a person.
+// The package is pure: it has no patients, stores nothing and sends nothing. Rules:
+// docs/decisions/messages.md, "Replies".
 package replies
 
 import (
@@ -33,8 +34,8 @@ const (
 	SelfHarm    Emergency = "self_harm"
 )
 
-// Asked is what the practice requested of the patient, by which a bare number is understood.
-type Asked struct {
+// Requested is what the practice requested of the patient. It gives a bare number its meaning.
+type Requested struct {
 	// Kinds are those of the open request; none if there is no request, and then no text is a reading.
 	Kinds []vitals.Kind
 	// LastWeightKg decides between pounds and kilograms; 0 if unknown.
@@ -68,7 +69,7 @@ type Reply struct {
 }
 
 // Read returns the meaning of a text. An emergency excludes no other meaning; a command excludes a reading.
-func Read(text string, asked Asked) Reply {
+func Read(text string, asked Requested) Reply {
 	folded := fold(text)
 	sentences := split(folded)
 	reply := Reply{Emergency: emergencyOf(sentences)}

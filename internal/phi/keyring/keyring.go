@@ -156,7 +156,7 @@ func checkRing(app core.App, ring *phi.KeyRing, missing []string) error {
 		return err
 	}
 	for _, key := range registered {
-		if !ring.Holds(key.ID, key.Check) {
+		if !ring.MatchesCheckValue(key.ID, key.Check) {
 			missing = append(missing, key.ID)
 		}
 	}
@@ -200,7 +200,7 @@ func checkService(app core.App, ring *phi.KeyRing) error {
 		return ErrServiceSilent
 	}
 	for _, key := range published {
-		if key.ID == ring.PrimaryKeyID() && ring.Holds(key.ID, key.Check) {
+		if key.ID == ring.PrimaryKeyID() && ring.MatchesCheckValue(key.ID, key.Check) {
 			return nil
 		}
 	}

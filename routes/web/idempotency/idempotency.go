@@ -30,7 +30,7 @@ const maxLookups = 4
 type Keys struct {
 	lock    sync.Mutex
 	running map[string]string // request hash by key id
-	answers *async.Group[collections.IdempotencyKey, struct{}]
+	answers *async.GroupCommit[collections.IdempotencyKey, struct{}]
 	// endedUses counts the uses that ended, in 256 groups of ids. Begin compares it to detect a use that ended during the lookup.
 	endedUses   [256]atomic.Uint64
 	reads       collections.ReadCache
@@ -41,7 +41,7 @@ type Keys struct {
 // New returns keys without any use.
 func New(log *slog.Logger) *Keys {
 	k := &Keys{running: map[string]string{}, lookupSlots: make(chan struct{}, maxLookups)}
-	k.answers = async.NewGroup(async.GroupOptions[collections.IdempotencyKey, struct{}]{Store: k.storeAnswers, Log: log})
+	k.answers = async.NewGroupCommit(async.GroupOptions[collections.IdempotencyKey, struct{}]{Store: k.storeAnswers, Log: log})
 	return k
 }
 

@@ -107,7 +107,7 @@ func (c *Client) CreateDocument(ctx context.Context, d DocumentCopy, resource []
 	}
 	id, isMatch := createdID(got, documentType), conditional && got.status == http.StatusOK
 	if got.status == http.StatusOK && id == "" && (!isMatch || !maybeFHIR(got.body)) {
-		e := refused(got, attempts)
+		e := invalidSuccess(got, attempts)
 		e.Ambiguous = true
 		return Created{}, e
 	}

@@ -32,8 +32,8 @@ func launchPages() []route {
 	}
 }
 
-// beginLaunch redirects the browser to the EMR's sign-in. Within a frame it first sets a cookie and reads it again, because some browsers store
-// none there. A refusal is shown by the console.
+// beginLaunch redirects the browser to the EMR's sign-in. Inside a frame it first sets a cookie and
+// reads it back, because some browsers store none there. The console shows a rejection.
 func (a *api) beginLaunch(c *web.Call) error {
 	values := c.Request.URL.Query()
 	issuer, launch := values.Get("iss"), values.Get("launch")
@@ -92,8 +92,9 @@ func (a *api) launchCookie(c *web.Call) string {
 	return held.Value
 }
 
-// setLaunchCookie sets the cookie for the duration of a sign-in. Within the frames of the settings' sites it needs SameSite=None, and Partitioned
-// where browsers otherwise refuse cookies of third parties. Source: RFC 6265bis, 4.1.2; Cookies Having Independent Partitioned State.
+// setLaunchCookie sets the cookie for the duration of a sign-in. Inside a frame of a configured
+// site it needs SameSite=None, and Partitioned where browsers block third-party cookies. Source:
+// RFC 6265bis, 4.1.2; Cookies Having Independent Partitioned State.
 func (a *api) setLaunchCookie(c *web.Call, value string) {
 	isSecure := strings.HasPrefix(a.PublicURL, "https://")
 	cookie := http.Cookie{ //nolint:gosec // Secure if the public URL uses TLS

@@ -13,15 +13,15 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitals"
 )
 
-// legibleValues are the values of a rejected measurement in the gateway's words, as far as a person would read them without a doubt. They make an
-// alert, never a reading. Source: docs/decisions/gateway.md, "Side values".
-type legibleValues struct {
+// lenientValues are the unambiguous values of a rejected measurement. They raise an alert and are
+// never a reading. Source: docs/decisions/gateway.md, "Side values".
+type lenientValues struct {
 	body vitals.Body
 	unit string // written beside a value; "" for none
 }
 
-// readLegible reads the member values of an event: an object, or a text such as "206/126".
-func readLegible(sent eventBody, raw []byte) (v legibleValues) {
+// readLenient reads the member values of an event: an object, or a text such as "206/126".
+func readLenient(sent eventBody, raw []byte) (v lenientValues) {
 	if sent.Values.Given() {
 		for _, m := range sent.Values.Value {
 			v.read(m.Name, m.Raw)
@@ -56,7 +56,7 @@ var (
 )
 
 // read adds one member. A pressure may be a pair, and a number may be followed by a unit of its parameter.
-func (v *legibleValues) read(name string, raw jsontext.Value) {
+func (v *lenientValues) read(name string, raw jsontext.Value) {
 	name, parameter := fieldOf(name)
 	if members, ok := membersOf(raw); ok {
 		v.readObject(name, parameter, members)
@@ -102,7 +102,7 @@ func asASCII(r rune) rune {
 }
 
 // readObject reads a value with its unit, as FHIR's Quantity has it, or values in an object of their own.
-func (v *legibleValues) readObject(name string, parameter *vitals.Parameter, members []memberText) {
+func (v *lenientValues) readObject(name string, parameter *vitals.Parameter, members []memberText) {
 	for _, m := range members {
 		var unit string
 		switch _, own := fieldOf(m.Name); {
@@ -125,8 +125,8 @@ func isPressure(name, systolic, diastolic, unit string) bool {
 	return high > low && (high > 31 || unit != "" || isCalled)
 }
 
-// add adds a value. Of a member with different values none counts.
-func (v *legibleValues) add(name string, raw jsontext.Value) {
+// add adds a value. A member with two different values becomes unreadable.
+func (v *lenientValues) add(name string, raw jsontext.Value) {
 	for i, m := range v.body {
 		if m.Name == name {
 			if !isSame(m.Raw, raw) {
@@ -155,7 +155,7 @@ func hasUnit(p *vitals.Parameter, word string) bool {
 	return slices.ContainsFunc(words, func(known string) bool { return strings.EqualFold(known, word) })
 }
 
-// fieldOf returns the gateway's word for a member in another spelling, with its unit, or named as its kind, and its parameter; nil if it has none.
+// fieldOf returns the documented name and parameter of a member in another spelling, or nil.
 func fieldOf(name string) (string, *vitals.Parameter) {
 	folded := fold(name)
 	if slices.Contains(pulseWords, folded) {
@@ -163,7 +163,7 @@ func fieldOf(name string) (string, *vitals.Parameter) {
 	}
 	for _, d := range vitals.Definitions {
 		for _, p := range d.All {
-			for _, word := range []string{p.Name, d.Fields[p]} {
+			for _, word := range []string{p.Name, d.FieldAliases[p]} {
 				rest, isPrefix := strings.CutPrefix(folded, fold(word))
 				if word != "" && isPrefix && (rest == "" || isUnitOf(p, rest)) {
 					return word, p
@@ -171,7 +171,7 @@ func fieldOf(name string) (string, *vitals.Parameter) {
 			}
 		}
 		if kind, ok := kindOf(name); ok && kind == d && len(d.Required) == 1 {
-			return cmp.Or(d.Fields[d.Main()], d.Main().Name), d.Main()
+			return cmp.Or(d.FieldAliases[d.Main()], d.Main().Name), d.Main()
 		}
 	}
 	return name, nil
@@ -182,22 +182,22 @@ func isUnitOf(p *vitals.Parameter, folded string) bool {
 	return len(p.Units) == 0 && slices.ContainsFunc(append([]string{p.Range.Unit}, p.Words...), func(unit string) bool { return fold(unit) == folded && folded != "" })
 }
 
-// likelyKind returns the kind that the names of values show: of several, one with a value out of range or at a default critical bound. A pulse alone is
-// that of a blood pressure. It is nil if no name is known.
+// likelyKind returns the kind that the names of values imply, a dangerous one first; nil for none.
+// A pulse alone implies a blood pressure.
 func likelyKind(values vitals.Body) *vitals.Definition {
 	isDangerous := func(d *vitals.Definition) bool {
 		unit := ""
 		if _, choice := d.Units(); choice {
 			unit, _ = d.LikelyUnit(values)
 		}
-		reading, outside := d.ReadSentOutOfRange(values, unit)
+		reading, outside := d.ReadGatewayOutOfRange(values, unit)
 		return isDangerousReading(reading, outside)
 	}
 	names := func(parameters []*vitals.Parameter, d *vitals.Definition) bool {
 		return slices.ContainsFunc(parameters, func(p *vitals.Parameter) bool {
 			raw := values.Member(p.Name)
 			if raw == nil {
-				raw = values.Member(d.Fields[p])
+				raw = values.Member(d.FieldAliases[p])
 			}
 			return raw != nil && raw.Kind() != 'n'
 		})
@@ -215,7 +215,7 @@ func likelyKind(values vitals.Body) *vitals.Definition {
 }
 
 func isBeyondDefaults(p *vitals.Parameter, value float64) bool {
-	side, _ := p.Defaults.Met(value)
+	side, _ := p.Defaults.Breached(value)
 	return side.IsCritical()
 }
 

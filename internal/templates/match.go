@@ -65,7 +65,7 @@ func NeedsOf(app core.App, candidates []Candidate) (map[string]Needs, error) {
 			if err != nil {
 				return nil, err
 			}
-			if need.All = propose(offers, c, minor, decided); len(need.All) > 0 {
+			if need.All = pickTemplates(offers, c, minor, decided); len(need.All) > 0 {
 				need.Proposed = need.All[0]
 			}
 		}
@@ -115,10 +115,11 @@ func readDecisions(state collections.ThresholdsState) (d decisions, err error) {
 	return d, err
 }
 
-// propose picks the templates that fit a patient and are not decided, in order of the diagnoses: for each the most specific one, then the
-// oldest, and none less specific than an applied one. By age alone templates are proposed only to minors,
-// without a template by diagnosis: adults have the practice's defaults. Source: docs/decisions/alerts.md, "Templates".
-func propose(offers []offer, c Candidate, minor bool, d decisions) (numbers []int64) {
+// pickTemplates picks the undecided templates that fit a patient, in order of the diagnoses: for each the
+// most specific one, then the oldest, and none less specific than an applied one. By age alone it
+// proposes only to minors, and only without a template by diagnosis: adults have the practice's
+// defaults. Source: docs/decisions/alerts.md, "Templates".
+func pickTemplates(offers []offer, c Candidate, minor bool, d decisions) (numbers []int64) {
 	for _, code := range c.Codes {
 		var best offer
 		exact := 0

@@ -121,7 +121,7 @@ func (a *api) unlinkUser(c *web.Call, id string) error {
 
 // finishStep completes a sign-in at a provider that checked only one factor.
 func (a *api) finishStep(c *web.Call, body auth.StepCodeBody) error {
-	return web.RespondWith(c.OK, viewSignedIn)(a.Auth.FinishStep(c.Request.Context(), c.App, body, c.Origin(), c.Now))
+	return web.RespondWith(c.OK, viewSignedIn)(a.Auth.FinishSecondFactor(c.Request.Context(), c.App, body, c.Origin(), c.Now))
 }
 
 // redirect sends the browser to another address.

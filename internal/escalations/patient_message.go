@@ -11,10 +11,10 @@ import (
 	"github.com/vigilhealth/vigil/internal/notifications"
 )
 
-// OpenForText escalates what a patient texted or answered to a questionnaire, which no alert is about, in the caller's transaction. An escalation of the system that is open
-// takes it up: it becomes at least as urgent, and its recipients are notified again. The caller rescores the patient.
+// JoinOrOpenForMessage escalates a patient's message or questionnaire answer in the caller's transaction. It
+// joins an open system escalation, raises its priority and notifies. The caller rescores.
 // Source: docs/decisions/messages.md, "Replies".
-func OpenForText(tx core.App, draft Draft, now time.Time) (id string, err error) {
+func JoinOrOpenForMessage(tx core.App, draft Draft, now time.Time) (id string, err error) {
 	if id, err = collections.OpenEscalationBy(tx, draft.PatientID, alerts.System); err != nil {
 		return "", err
 	}
@@ -43,17 +43,17 @@ func OpenForText(tx core.App, draft Draft, now time.Time) (id string, err error)
 	if err := e.Store(tx); err != nil {
 		return "", err
 	}
-	return id, announceText(tx, e, draft, now)
+	return id, announceMessage(tx, e, draft, now)
 }
 
-// announceText notifies of what a patient stated that joined an escalation.
-func announceText(tx core.App, e *collections.Escalation, draft Draft, now time.Time) error {
+// announceMessage notifies users that a message joined an escalation.
+func announceMessage(tx core.App, e *collections.Escalation, draft Draft, now time.Time) error {
 	label, err := collections.PatientLabel(tx, e.PatientID())
 	if err != nil {
 		return err
 	}
 	return notifications.Announce(tx, notifications.Announcement{
 		Kind: notifications.EscalationOpened, Severity: severities[Priority(e.Priority())], PatientID: e.PatientID(), EscalationID: e.Id, AtOnce: true,
-		Key: "escalation " + e.Id + " text " + collections.Instant(now), Body: label + ", " + e.Priority() + ": " + draft.Reason.Reveal(),
+		Key: "escalation " + e.Id + " text " + collections.FormatInstant(now), Body: label + ", " + e.Priority() + ": " + draft.Reason.Reveal(),
 	}, now)
 }

@@ -13,7 +13,7 @@ func EachSummaryReading(app core.App, patientID, kind string, from, to time.Time
 	return eachRow("summarize readings", app.DB().NewQuery(`SELECT observation_type, measured_at, source, origin, `+columns+` FROM observations
 		WHERE patient = {:patient} AND `+anyKind(app)+` AND measured_at >= {:from} AND measured_at < {:to} AND {:kind} IN ('', observation_type)
 			AND status = 'final' AND review_state != 'suspect' ORDER BY measured_at, created_at, id`).
-		Bind(dbx.Params{"patient": patientID, "kind": kind, "from": Instant(from), "to": Instant(to)}), each)
+		Bind(dbx.Params{"patient": patientID, "kind": kind, "from": FormatInstant(from), "to": FormatInstant(to)}), each)
 }
 
 // PatientZone is a patient with the name of the time zone; "" is the practice's.
@@ -46,7 +46,7 @@ func LinkedPatientsWithReadings(app core.App, kind string, since time.Time) ([]P
 	return queryAll[PatientZone](app, "find patients with readings", `SELECT id, time_zone FROM patients
 		WHERE external_id != '' AND deleted_at = '' AND EXISTS (SELECT 1 FROM observations o
 			WHERE o.patient = patients.id AND o.observation_type = {:kind} AND o.measured_at >= {:since})
-		ORDER BY id`, dbx.Params{"kind": kind, "since": Instant(since)})
+		ORDER BY id`, dbx.Params{"kind": kind, "since": FormatInstant(since)})
 }
 
 // SentMean returns the delivery of a mean; ok is false if there is none.
@@ -60,7 +60,7 @@ func sentForm(app core.App, id, form string) (c LeasedTransmission, status strin
 		LeasedTransmission
 		Status string `db:"status"`
 	}
-	err = app.DB().NewQuery(`SELECT ` + claimed + `, status FROM transmissions WHERE observation = {:id} AND form = {:form}`).
+	err = app.DB().NewQuery(`SELECT ` + leasedColumns + `, status FROM transmissions WHERE observation = {:id} AND form = {:form}`).
 		Bind(dbx.Params{"id": id, "form": form}).One(&row)
 	if IsNotFound(err) {
 		return c, "", false, nil

@@ -17,23 +17,24 @@ func (w *Worker) prepare(ctx context.Context) {
 	}
 }
 
-// arrangeReadings makes readings wait where the EMR does not take them one by one, and queues them again once it does. Source:
-// docs/decisions/transmissions.md, "The way of delivery".
-func (w *Worker) arrangeReadings(app core.App) error {
+// suspendOrResumeReadings suspends readings while the EMR does not accept them one by one, and queues them
+// again once it does. Source: docs/decisions/transmissions.md, "Delivery mode".
+func (w *Worker) suspendOrResumeReadings(app core.App) error {
 	if !w.EMR.TakesReadings() {
-		w.isUnparked.Store(false)
-		return collections.ParkReadings(app, w.Clock())
+		w.hasResumedReadings.Store(false)
+		return collections.SuspendReadings(app, w.Clock())
 	}
-	if w.isUnparked.Load() {
+	if w.hasResumedReadings.Load() {
 		return nil
 	}
-	err := collections.UnparkReadings(app, w.Clock())
-	w.isUnparked.Store(err == nil)
+	err := collections.ResumeReadings(app, w.Clock())
+	w.hasResumedReadings.Store(err == nil)
 	return err
 }
 
-// canSend reports whether the EMR takes readings. The first time that it takes none the administrators are notified; readings wait, and the wait
-// is no outage. Source: docs/decisions/transmissions.md, "The way of delivery".
+// canSend reports whether the EMR accepts readings. When it stops accepting them, administrators
+// are notified once; the readings wait, and this is no outage. Source:
+// docs/decisions/transmissions.md, "Delivery mode".
 func (w *Worker) canSend(app core.App) bool {
 	if w.EMR.CanReceive() {
 		w.hasAnnounced.Store(false)
@@ -56,10 +57,11 @@ func (w *Worker) canSend(app core.App) bool {
 	return false
 }
 
-// endOutageWithoutWay probes an EMR that was away when it stopped receiving readings, since probes alone reach it then and read its
-// CapabilityStatement; the outage ends with the first success, although nothing can be sent. It returns a channel that fires when the next probe
-// is due, or deliveries can be sent after all; nil without an outage.
-func (w *Worker) endOutageWithoutWay(ctx context.Context, app core.App) <-chan time.Time {
+// probeWhileSuspended probes an EMR that stopped accepting readings during an outage, because only
+// probes reach it and read its CapabilityStatement. The first successful probe ends the outage,
+// although nothing can be sent. The channel fires when the next probe is due or deliveries can be
+// sent after all; it is nil without an outage.
+func (w *Worker) probeWhileSuspended(ctx context.Context, app core.App) <-chan time.Time {
 	if w.breaker.isClosed() {
 		return nil
 	}

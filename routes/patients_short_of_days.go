@@ -26,12 +26,14 @@ type daysShortView struct {
 	Behind      bool    `json:"behind"`
 }
 
-// few is how many days with data are enough for no payer: patients with fewer are listed first.
-const few = 2
+// minPaidDays is the number of days with data below which a patient is listed first: no payer accepts so
+// few.
+const minPaidDays = 2
 
-// listDaysShort lists the patients to call so that they reach the days with data that their payer pays for: those with none or one first, then those
-// with the fewest days to spare. It shows no amounts, so every role that makes these calls may read it. Source:
-// docs/decisions/billing.md, "Data days".
+// listDaysShort lists the patients to call so that they reach the days with data that their payer
+// requires: first those with none or one, then those with the fewest days to spare. It shows no
+// amounts, so every role that makes these calls may read it. Source: docs/decisions/billing.md,
+// "Data days".
 func (a *api) listDaysShort(c *web.Call) error {
 	q, page := c.Listing()
 	behind, only := q.Boolean("behind"), q.PatientIDs()
@@ -50,7 +52,7 @@ func (a *api) listDaysShort(c *web.Call) error {
 	}
 	all := slices.DeleteFunc(web.Map(near, viewDaysShort), func(v daysShortView) bool { return v.Spare < 0 || behind != nil && v.Behind != *behind })
 	slices.SortFunc(all, func(x, y daysShortView) int {
-		return cmp.Or(cmp.Compare(min(x.Days/few, 1), min(y.Days/few, 1)), cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
+		return cmp.Or(cmp.Compare(min(x.Days/minPaidDays, 1), min(y.Days/minPaidDays, 1)), cmp.Compare(x.Spare, y.Spare), cmp.Compare(x.DaysLeft, y.DaysLeft), cmp.Compare(x.PatientID, y.PatientID))
 	})
 	views := web.Cut(page, all)
 	if err := a.addNamesAndPhones(c, views); err != nil {
@@ -63,7 +65,8 @@ func (a *api) listDaysShort(c *web.Call) error {
 	return c.Respond(answer, recordShown(c, audit.ResourcePatient, "", views, func(v daysShortView) string { return v.PatientID }))
 }
 
-// viewDaysShort counts the missing days. Behind means that the patient would miss the target at the present rate, also before the first reading.
+// viewDaysShort counts the missing days. Behind means that the patient would miss the target at the
+// present rate, even before the first reading.
 func viewDaysShort(n billing.NearCode) daysShortView {
 	room, elapsed := n.DaysLeft, billing.DaysBetween(n.PeriodStart, n.PeriodEnd)+1-n.DaysLeft
 	if n.HasDataToday {

@@ -19,34 +19,34 @@ const (
 	DeliverBoth        DeliverySetting = "both"
 )
 
-// Way is how readings reach the EMR.
-type Way string
+// DeliveryMode is how readings reach the EMR.
+type DeliveryMode string
 
-// The ways. With WayNothing the EMR takes neither Observations nor documents: readings wait.
+// The ways. With ModeNone the EMR takes neither Observations nor documents: readings wait.
 const (
-	WayObservation Way = "observation"
-	WayDocument    Way = "document"
-	WayBoth        Way = "both"
-	WayNothing     Way = "nothing"
+	ModeObservation DeliveryMode = "observation"
+	ModeDocument    DeliveryMode = "document"
+	ModeBoth        DeliveryMode = "both"
+	ModeNone        DeliveryMode = "nothing"
 )
 
-// WayReason is why a way was chosen.
-type WayReason string
+// ModeReason is the reason for the chosen delivery mode.
+type ModeReason string
 
-// The reasons, the first that holds. Source: docs/decisions/transmissions.md, "The way of delivery".
+// The reasons, the first that holds. Source: docs/decisions/transmissions.md, "Delivery mode".
 const (
-	WayBySetting      WayReason = "setting"
-	WayCreateOffered  WayReason = "create_offered"
-	WayAcceptedBefore WayReason = "accepted_before"
-	WayNoStatement    WayReason = "no_statement"
-	WayDocumentsOnly  WayReason = "documents_offered"
-	WayNotOffered     WayReason = "create_not_offered"
+	ModeBySetting      ModeReason = "setting"
+	ModeCreateOffered  ModeReason = "create_offered"
+	ModeAcceptedBefore ModeReason = "accepted_before"
+	ModeNoStatement    ModeReason = "no_statement"
+	ModeDocumentsOnly  ModeReason = "documents_offered"
+	ModeNotOffered     ModeReason = "create_not_offered"
 )
 
 // DeliveryPlan is how readings reach the EMR, and what prevents duplicates.
 type DeliveryPlan struct {
-	Way    Way
-	Reason WayReason
+	Mode   DeliveryMode
+	Reason ModeReason
 	// ConditionalCreate: the EMR declares conditional create and the setting uses it; nil when the EMR does not state it.
 	ConditionalCreate *bool
 	ObservationSearch []string       // search parameters of Observations; never nil
@@ -157,21 +157,21 @@ func (c *capabilities) accept() {
 	c.change(func(known *StoredCapabilities) { known.HasAccepted = true })
 }
 
-// way chooses how readings are sent. Source: docs/decisions/transmissions.md, "The way of delivery".
-func (c *capabilities) way(known StoredCapabilities) (Way, WayReason) {
+// chooseMode chooses how readings are sent. Source: docs/decisions/transmissions.md, "Delivery mode".
+func (c *capabilities) chooseMode(known StoredCapabilities) (DeliveryMode, ModeReason) {
 	switch {
 	case c.setting == DeliverObservation, c.setting == DeliverDocument, c.setting == DeliverBoth:
-		return Way(c.setting), WayBySetting
+		return DeliveryMode(c.setting), ModeBySetting
 	case known.Offer != nil && known.Offer.Create:
-		return WayObservation, WayCreateOffered
+		return ModeObservation, ModeCreateOffered
 	case known.HasAccepted:
-		return WayObservation, WayAcceptedBefore
+		return ModeObservation, ModeAcceptedBefore
 	case known.Offer == nil:
-		return WayObservation, WayNoStatement
+		return ModeObservation, ModeNoStatement
 	case known.Offer.Documents != nil && known.Offer.Documents.Create:
-		return WayDocument, WayDocumentsOnly
+		return ModeDocument, ModeDocumentsOnly
 	}
-	return WayNothing, WayNotOffered
+	return ModeNone, ModeNotOffered
 }
 
 // isDue reports whether the statement must be read, and records the attempt.
@@ -190,7 +190,7 @@ func (c *capabilities) isDue(now time.Time) bool {
 func (c *Client) Plan() DeliveryPlan {
 	known := c.capabilities.current()
 	p := DeliveryPlan{ObservationSearch: []string{}, ReadAt: known.ReadAt}
-	p.Way, p.Reason = c.capabilities.way(known)
+	p.Mode, p.Reason = c.capabilities.chooseMode(known)
 	if known.Offer != nil {
 		p.ConditionalCreate = known.Offer.ConditionalCreate
 		p.ObservationSearch = append(p.ObservationSearch, known.Offer.SearchParameters...)
@@ -203,18 +203,18 @@ func (c *Client) Plan() DeliveryPlan {
 }
 
 // CanReceive reports whether readings are sent at all.
-func (c *Client) CanReceive() bool { return c.Plan().Way != WayNothing }
+func (c *Client) CanReceive() bool { return c.Plan().Mode != ModeNone }
 
 // TakesReadings reports whether readings are sent one by one.
 func (c *Client) TakesReadings() bool {
-	way := c.Plan().Way
-	return way == WayObservation || way == WayBoth
+	way := c.Plan().Mode
+	return way == ModeObservation || way == ModeBoth
 }
 
 // TakesDocuments reports whether documents may be sent: by the way of delivery, or because the EMR's statement offers it.
 func (c *Client) TakesDocuments() bool {
-	way, offer := c.Plan().Way, c.documents()
-	return c.Configured() && (way == WayDocument || way == WayBoth || offer != nil && offer.Create)
+	way, offer := c.Plan().Mode, c.documents()
+	return c.Configured() && (way == ModeDocument || way == ModeBoth || offer != nil && offer.Create)
 }
 
 // Prepare reads the CapabilityStatement if the last one is missing or a day old. A failure changes nothing.

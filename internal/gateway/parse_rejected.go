@@ -12,8 +12,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/fault"
 )
 
-// Parse parses the body of an event by its sender's parser. What can be read of a body that is refused as it stands, because it repeats a member,
-// spells one in another way or is not in UTF-8, is returned for an alert. Source: docs/decisions/gateway.md, "Side values".
+// Parse parses an event. What is readable of a rejected body (repeated member, other spelling, not
+// UTF-8) is returned for an alert. Source: docs/decisions/gateway.md, "Side values".
 func Parse(sender Parser, body []byte, now time.Time) (Event, error) {
 	event, err := sender.Parse(body, now)
 	refused, ok := errors.AsType[*fault.Error](err)
@@ -27,7 +27,7 @@ func Parse(sender Parser, body []byte, now time.Time) (Event, error) {
 	if event.Implausible != nil && bytes.Equal(of.conform(body), body) {
 		return event, err
 	}
-	read, otherwise := sender.Parse(of.legibleBody(body), now)
+	read, otherwise := sender.Parse(of.lenientBody(body), now)
 	if _, isRefusal := errors.AsType[*fault.Error](otherwise); otherwise != nil && !isRefusal {
 		return event, err
 	}
@@ -38,7 +38,7 @@ func Parse(sender Parser, body []byte, now time.Time) (Event, error) {
 	if read.Implausible == nil {
 		return event, err
 	}
-	// Never only implausible: its sender means something else, or has two values.
+	// The values are never merely implausible: the sender means something else, or sent two values.
 	if read.Implausible.RejectedFor = slices.Sorted(maps.Keys(refused.Fields)); len(refused.Fields) == 0 {
 		read.Implausible.RejectedFor = []string{"body"}
 	}

@@ -46,15 +46,15 @@ func StoreEMRToken(tx core.App, t EMRToken) error {
 		err = sql.ErrNoRows
 	}
 	if IsNotFound(err) {
-		r, err = New(tx, EMRTokens)
+		r, err = NewRecord(tx, EMRTokens)
 	}
 	if err != nil {
 		return fmt.Errorf("find EMR token: %w", err)
 	}
 	for column, value := range map[string]string{
 		"flow": t.Flow, "access_token": t.AccessToken.Reveal(), "refresh_token": t.RefreshToken.Reveal(), "scope": t.Scope,
-		"connected_by": t.ConnectedBy, "audience": t.Audience, "obtained_at": Instant(t.ObtainedAt),
-		"expires_at": Instant(t.ExpiresAt), "refresh_expires_at": Instant(t.RefreshExpiresAt),
+		"connected_by": t.ConnectedBy, "audience": t.Audience, "obtained_at": FormatInstant(t.ObtainedAt),
+		"expires_at": FormatInstant(t.ExpiresAt), "refresh_expires_at": FormatInstant(t.RefreshExpiresAt),
 	} {
 		r.Set(column, value)
 	}
@@ -63,12 +63,12 @@ func StoreEMRToken(tx core.App, t EMRToken) error {
 
 // AddEMRAuthState stores the hash of a state with its verifier, and deletes states that expired before the given time.
 func AddEMRAuthState(tx core.App, stateHash, userID string, verifier phi.Text, now, expires, deleteBefore time.Time) error {
-	err := remove(tx, "delete EMR auth states", EMRAuthStates, dbx.NewExp("expires_at < {:before}", dbx.Params{"before": Instant(deleteBefore)}))
+	err := remove(tx, "delete EMR auth states", EMRAuthStates, dbx.NewExp("expires_at < {:before}", dbx.Params{"before": FormatInstant(deleteBefore)}))
 	if err != nil {
 		return err
 	}
 	_, err = store(tx, "store EMR auth state", EMRAuthStates, map[string]any{
-		"state_hash": stateHash, "user": userID, "verifier": verifier.Reveal(), "created_at": Instant(now), "expires_at": Instant(expires),
+		"state_hash": stateHash, "user": userID, "verifier": verifier.Reveal(), "created_at": FormatInstant(now), "expires_at": FormatInstant(expires),
 	})
 	return err
 }
@@ -78,7 +78,7 @@ func UseEMRAuthState(tx core.App, stateHash string, now time.Time) (userID strin
 	var id, sealed string
 	err = tx.NonconcurrentDB().NewQuery(`UPDATE emr_auth_states SET used_at = {:now}
 		WHERE state_hash = {:hash} AND used_at = '' AND expires_at > {:now} RETURNING id, user, verifier`).
-		Bind(dbx.Params{"hash": stateHash, "now": Instant(now)}).Row(&id, &userID, &sealed)
+		Bind(dbx.Params{"hash": stateHash, "now": FormatInstant(now)}).Row(&id, &userID, &sealed)
 	if err != nil {
 		return "", "", fmt.Errorf("use EMR auth state: %w", err)
 	}

@@ -21,8 +21,8 @@ import (
 func makeDocument(app core.App, d emr.Document, now time.Time) (pdf []byte, isEmpty bool, err error) {
 	var ids []string
 	err = app.DB().NewQuery(`SELECT id FROM observations WHERE patient = {:patient} AND status = 'final' AND measured_at >= {:from} AND measured_at < {:to} ORDER BY id`).
-		Bind(dbx.Params{"patient": d.PatientID, "from": collections.Instant(d.From), "to": collections.Instant(d.To)}).Column(&ids)
-	return fmt.Appendf(nil, "%%PDF-1.7 %s %s", collections.Instant(now), strings.Join(ids, " ")), len(ids) == 0, err
+		Bind(dbx.Params{"patient": d.PatientID, "from": collections.FormatInstant(d.From), "to": collections.FormatInstant(d.To)}).Column(&ids)
+	return fmt.Appendf(nil, "%%PDF-1.7 %s %s", collections.FormatInstant(now), strings.Join(ids, " ")), len(ids) == 0, err
 }
 
 // addMonthReading stores a reading with its delivery.
@@ -31,7 +31,7 @@ func addMonthReading(t testing.TB, app core.App, patientID string, at time.Time)
 	id = collections.NewUUID()
 	insert(t, app, collections.Observations, dbx.Params{
 		"id": id, "patient": patientID, "observation_type": "weight", "weight_kg": 80.0, "status": "final", "review_state": "accepted", "source": "api",
-		"measured_at": collections.Instant(at), "created_at": collections.Instant(time.Now()), "fhir_status": "pending",
+		"measured_at": collections.FormatInstant(at), "created_at": collections.FormatInstant(time.Now()), "fhir_status": "pending",
 	})
 	if _, err := emr.Queue(app, emr.Draft{ObservationID: id, PatientID: patientID, ObservationType: "weight"}, time.Now()); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestMonthDocuments(t *testing.T) {
 				if len(documents) != 2 || !shownIn(documents[0], old[7]) || shownIn(documents[1], old[7]) || documents[1]["relatesTo"] == nil || statusOf(t, app, old[7]) != "transmitted" {
 					t.Errorf("%d documents, and the reading is %s", len(documents), statusOf(t, app, old[7]))
 				}
-				if due, err := collections.CorrectionsDue(app); err != nil || due != 1 {
+				if due, err := collections.CountCorrectionsDue(app); err != nil || due != 1 {
 					t.Errorf("%d tasks for a document that still counts, %v", due, err)
 				}
 			})
@@ -138,7 +138,7 @@ func TestReadingStoredDuringRound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if parked, err := collections.CountParked(app); err != nil || parked < 3 || simulated.Stats().Refused != 0 || client.Plan().Way != emr.WayDocument {
+		if parked, err := collections.CountSuspendedReadings(app); err != nil || parked < 3 || simulated.Stats().Refused != 0 || client.Plan().Mode != emr.ModeDocument {
 			t.Errorf("%d readings wait, and the EMR refused %d requests, %v", parked, simulated.Stats().Refused, err)
 		}
 	})

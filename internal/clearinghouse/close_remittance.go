@@ -32,7 +32,7 @@ func CloseRemittance(app core.App, id string, ordinal int, notes string, by audi
 		closed := 0
 		for i := range items {
 			if items[i].ClosedAt == "" && (ordinal == 0 || ordinal == i+1) {
-				items[i].ClosedAt, items[i].ClosedBy, items[i].Notes = collections.Instant(now), by.Email, notes
+				items[i].ClosedAt, items[i].ClosedBy, items[i].Notes = collections.FormatInstant(now), by.Email, notes
 				closed++
 			}
 		}

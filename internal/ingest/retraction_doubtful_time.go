@@ -7,17 +7,17 @@ import (
 	"github.com/vigilhealth/vigil/internal/alerts"
 )
 
-// clockQuestionOf names the question about the clock of a reading's device.
-func clockQuestionOf(o Observation) collections.ClockQuestion {
-	return collections.ClockQuestion{
+// doubtfulTimeAlertKey names the question about the clock of a reading's device.
+func doubtfulTimeAlertKey(o Observation) collections.ClockAlertKey {
+	return collections.ClockAlertKey{
 		DeviceID: o.Reading.DeviceID, PatientID: o.PatientID, AlertType: alerts.TypeDeviceClock, Reason: ReasonDeviceClock,
 	}
 }
 
-// updateClockQuestion resolves the question about the clock of the retracted reading's device if no other reading waits for its time. If the
-// question was about the retracted reading, and was retracted with it, one about the last that waits replaces it, without a notification: the
-// care team has noticed that the clock is wrong. Source: docs/decisions/devices.md, "Doubtful time".
-func (r *retraction) updateClockQuestion() error {
+// updateDoubtfulTimeAlert resolves the device's clock alert if no other reading awaits a time. If the
+// alert was retracted with the reading, it raises one about the latest waiting reading, silently.
+// Source: docs/decisions/devices.md, "Doubtful time".
+func (r *retraction) updateDoubtfulTimeAlert() error {
 	if r.observation.SuspectReason != ReasonDeviceClock {
 		return nil
 	}
@@ -25,13 +25,13 @@ func (r *retraction) updateClockQuestion() error {
 	if err != nil {
 		return err
 	}
-	if err := endClockQuestion(r.tx, b, r.observation, r.by, r.now); err != nil {
+	if err := resolveDoubtfulTimeAlerts(r.tx, b, r.observation, r.by, r.now); err != nil {
 		return err
 	}
-	if err := b.trail.Store(); err != nil || !r.hadClockQuestion {
+	if err := b.trail.Store(); err != nil || !r.hadDoubtfulTimeAlert {
 		return err
 	}
-	waiting, err := collections.LatestWaitingReading(r.tx, clockQuestionOf(r.observation))
+	waiting, err := collections.LatestWaitingReading(r.tx, doubtfulTimeAlertKey(r.observation))
 	if err != nil || waiting == "" {
 		return err
 	}
@@ -43,7 +43,7 @@ func (r *retraction) updateClockQuestion() error {
 	if err != nil {
 		return err
 	}
-	_, err = alerts.Raise(r.tx, clockAlertDraft(o, o.Origin, o.Received(), textDatedByReceipt), r.now)
+	_, err = alerts.Raise(r.tx, doubtfulTimeDraft(o, o.Origin, o.Received(), textDatedByReceipt), r.now)
 	return err
 }
 

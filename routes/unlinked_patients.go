@@ -100,7 +100,7 @@ func (a *api) linkPatient(c *web.Call, patient *collections.Patient) error {
 	defer cancel()
 	warnings, err := patients.Link(ctx, c.App, a.EMR.Client, patient, link.emrID, link.confirmed, c.Actor(), c.Now)
 	if err != nil {
-		return upstream(err)
+		return emrFault(err)
 	}
 	return c.OK(linkedView{patient.Id, "Patient/" + link.emrID, append([]string{}, warnings...)})
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/vigilhealth/vigil/internal/vitalsummary"
 )
 
-// Two means of blood pressure differ from these amounts on, in mmHg, and are compared from minReadings readings on. A mean of a week decides
-// whether a value is controlled from minReadings readings on minDays days on. Source: docs/decisions/observations.md, "Report for a visit".
+// Two mean blood pressures differ from these amounts in mmHg. Means are compared from minReadings
+// readings; a weekly mean decides control from minReadings readings on minDays days. Source:
+// docs/decisions/observations.md, "Report for a visit".
 const (
 	systolicDiffers  = 5.0
 	diastolicDiffers = 3.0
@@ -24,15 +25,15 @@ const (
 // isEnough reports whether a mean decides that a value is controlled or not.
 func isEnough(g vitalsummary.Group) bool { return g.Readings >= minReadings && g.Days >= minDays }
 
-// Finding is the summary of the readings: a headline and its support.
-type Finding struct {
+// Overview is the summary of the readings: a headline and its support.
+type Overview struct {
 	Urgent   bool // a critical value was measured in the last seven days
 	Headline string
 	Text     string
 }
 
-// findings returns the summary at the top of the report. It compares numbers and makes no diagnosis.
-func (r *Report) findings() (f Finding) {
+// overview returns the summary at the top of the report. It compares numbers and makes no diagnosis.
+func (r *Report) overview() (f Overview) {
 	var words []string
 	add := func(sentence string) {
 		if sentence != "" {
@@ -197,7 +198,7 @@ func (r *Report) worst(critical []Point) string {
 // outOfBounds lists other parameters last measured out of bounds.
 func (r *Report) outOfBounds() string {
 	var words []string
-	for _, p := range vitals.Watched {
+	for _, p := range vitals.ThresholdParameters {
 		last := r.last(p)
 		if last == nil || p == vitals.Systolic || p == vitals.Diastolic || p == vitals.WeightKg {
 			continue
@@ -260,7 +261,7 @@ func (r *Report) daysWithoutReading() string {
 	}
 	last := counted[len(counted)-1].At
 	if days := daysBetween(last, r.end.In(r.zone)); days > 1 {
-		return fmt.Sprintf("The last reading is of %s, %d days ago.", formatStamp(last), days)
+		return fmt.Sprintf("The last reading was on %s, %d days ago.", formatStamp(last), days)
 	}
 	return ""
 }
@@ -295,12 +296,12 @@ func (r *Report) levelOf(p Point) (worst level) {
 
 // boundsAt returns the bounds of a parameter in a reading: fasting glucose may have a bound of its own.
 func (r *Report) boundsAt(p *vitals.Parameter, reading vitals.Reading) vitals.Limits {
-	return r.bounds.Of(p).At(reading.Qualifier(vitals.MealContext))
+	return r.bounds.Limits(p).ForMeal(reading.Qualifier(vitals.MealContext))
 }
 
 // levelIn compares a value with bounds, which are inclusive. Source: docs/decisions/alerts.md, "Default thresholds".
 func levelIn(value float64, l vitals.Limits) level {
-	switch side, _ := l.Met(value); {
+	switch side, _ := l.Breached(value); {
 	case side.IsCritical():
 		return levelCritical
 	case side != "":

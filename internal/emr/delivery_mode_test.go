@@ -26,24 +26,24 @@ func TestWayOfDelivery(t *testing.T) {
 		statement   reply
 		setting     emr.DeliverySetting
 		hasAccepted bool
-		way         emr.Way
-		reason      emr.WayReason
+		way         emr.DeliveryMode
+		reason      emr.ModeReason
 	}{
-		"create":                {declares(creatable), "", false, emr.WayObservation, emr.WayCreateOffered},
-		"read only":             {declares(readOnlyObservation), "", false, emr.WayNothing, emr.WayNotOffered},
-		"no Observation at all": {declares(`{"type":"Patient"}`), emr.DeliverAuto, false, emr.WayNothing, emr.WayNotOffered},
-		"read only, accepted":   {declares(readOnlyObservation), "", true, emr.WayObservation, emr.WayAcceptedBefore},
-		"read only, by setting": {declares(readOnlyObservation), emr.DeliverObservation, false, emr.WayObservation, emr.WayBySetting},
-		"two entries":           {declares(readOnlyObservation + "," + creatable), "", false, emr.WayObservation, emr.WayCreateOffered},
-		"contradictory":         {declares(`{"type":"Observation","conditionalCreate":true}`), "", false, emr.WayObservation, emr.WayCreateOffered},
-		"a client's statement":  {reply{status: 200, body: `{"resourceType":"CapabilityStatement","rest":[{"mode":"client","resource":[` + readOnlyObservation + `]}]}`}, "", false, emr.WayObservation, emr.WayNoStatement},
+		"create":                {declares(creatable), "", false, emr.ModeObservation, emr.ModeCreateOffered},
+		"read only":             {declares(readOnlyObservation), "", false, emr.ModeNone, emr.ModeNotOffered},
+		"no Observation at all": {declares(`{"type":"Patient"}`), emr.DeliverAuto, false, emr.ModeNone, emr.ModeNotOffered},
+		"read only, accepted":   {declares(readOnlyObservation), "", true, emr.ModeObservation, emr.ModeAcceptedBefore},
+		"read only, by setting": {declares(readOnlyObservation), emr.DeliverObservation, false, emr.ModeObservation, emr.ModeBySetting},
+		"two entries":           {declares(readOnlyObservation + "," + creatable), "", false, emr.ModeObservation, emr.ModeCreateOffered},
+		"contradictory":         {declares(`{"type":"Observation","conditionalCreate":true}`), "", false, emr.ModeObservation, emr.ModeCreateOffered},
+		"a client's statement":  {reply{status: 200, body: `{"resourceType":"CapabilityStatement","rest":[{"mode":"client","resource":[` + readOnlyObservation + `]}]}`}, "", false, emr.ModeObservation, emr.ModeNoStatement},
 	} {
 		t.Run(name, func(t *testing.T) {
 			client := newClient(t, metadata(test.statement), func(o *emr.Options) {
 				o.Delivery, o.Capabilities = test.setting, &memoryCapabilities{known: emr.StoredCapabilities{HasAccepted: test.hasAccepted}}
 			})
 			mustPrepare(t, client)
-			if p := client.Plan(); p.Way != test.way || p.Reason != test.reason || client.CanReceive() != (test.way != emr.WayNothing) {
+			if p := client.Plan(); p.Mode != test.way || p.Reason != test.reason || client.CanReceive() != (test.way != emr.ModeNone) {
 				t.Errorf("%+v", p)
 			}
 		})
@@ -65,7 +65,7 @@ func TestStatementsThatSayNothing(t *testing.T) {
 				})
 				_, _ = client.Metadata(t.Context())
 				p := client.Plan()
-				if p.Way != emr.WayObservation || (p.Reason == emr.WayNoStatement) != (before == nil) || (p.ConditionalCreate == nil) != (before == nil) {
+				if p.Mode != emr.ModeObservation || (p.Reason == emr.ModeNoStatement) != (before == nil) || (p.ConditionalCreate == nil) != (before == nil) {
 					t.Errorf("%+v", p)
 				}
 				if _, e := deliver(t, client); e != nil {
@@ -99,7 +99,7 @@ func TestStatementChangesOvernight(t *testing.T) {
 	if _, e := deliver(t, client); e != nil {
 		t.Fatal(e)
 	}
-	if p := start(declares(readOnlyObservation)).Plan(); p.Reason != emr.WayAcceptedBefore || !slices.Equal(p.ObservationSearch, []string{"date", "patient"}) || p.ReadAt.IsZero() {
+	if p := start(declares(readOnlyObservation)).Plan(); p.Reason != emr.ModeAcceptedBefore || !slices.Equal(p.ObservationSearch, []string{"date", "patient"}) || p.ReadAt.IsZero() {
 		t.Errorf("%+v", p)
 	}
 	other := newClient(t, metadata(declares(readOnlyObservation)), func(o *emr.Options) { o.Capabilities, o.BaseURL = store, "https://other.test/fhir" })
@@ -118,7 +118,7 @@ func TestAcceptedBeforeUpgrade(t *testing.T) {
 	}
 	client := newClient(t, metadata(declares(readOnlyObservation)), func(o *emr.Options) { o.Capabilities = emr.NewCapabilityStore(app) })
 	mustPrepare(t, client)
-	if p := client.Plan(); p.Reason != emr.WayAcceptedBefore {
+	if p := client.Plan(); p.Reason != emr.ModeAcceptedBefore {
 		t.Errorf("%+v", p)
 	}
 }

@@ -20,10 +20,12 @@ import (
 // clock were right. Source: docs/decisions/devices.md, "Future clock".
 
 // isEvaluated reports whether values in range are evaluated now. Others wait until a person confirms them.
-func (r doubtfulReading) isEvaluated() bool { return r.doubt == futureClock || r.doubt == unreadable }
+func (r quarantinedReading) isEvaluated() bool {
+	return r.doubt == futureClock || r.doubt == unreadable
+}
 
-// isAlarming reports whether the values need an alert of their own. A snooze suppresses them as it does for a right clock.
-func (r doubtfulReading) isAlarming(now time.Time) bool {
+// needsOwnAlert reports whether the values need an alert of their own. A snooze suppresses them as it does for a right clock.
+func (r quarantinedReading) needsOwnAlert(now time.Time) bool {
 	return len(r.OutOfRange) > 0 || slices.ContainsFunc(r.breachedFindings(), func(f alerts.Finding) bool {
 		suppressed, _ := alerts.SuppressedBy(r.snapshot.Snoozes, f, r.Reading, r.snapshot.Thresholds, now)
 		return f.Level == alerts.Critical && !suppressed
@@ -32,7 +34,7 @@ func (r doubtfulReading) isAlarming(now time.Time) bool {
 
 // breachedFindings returns the findings beyond the patient's bounds, as of receipt; none for a suspect reading, or one that is not evaluated
 // yet.
-func (r doubtfulReading) breachedFindings() (list []alerts.Finding) {
+func (r quarantinedReading) breachedFindings() (list []alerts.Finding) {
 	if r.isSuspect || !r.isEvaluated() {
 		return nil
 	}
@@ -45,7 +47,7 @@ func (r doubtfulReading) breachedFindings() (list []alerts.Finding) {
 }
 
 // findingText returns the messages of the breached findings, each followed by a space.
-func (r doubtfulReading) findingText() string {
+func (r quarantinedReading) findingText() string {
 	var words strings.Builder
 	for _, finding := range r.breachedFindings() {
 		words.WriteString(finding.Message + " ")
@@ -54,7 +56,7 @@ func (r doubtfulReading) findingText() string {
 }
 
 // criticalChange returns the critical finding of a value in range that is watched for changes.
-func (r doubtfulReading) criticalChange() (alerts.Finding, bool) {
+func (r quarantinedReading) criticalChange() (alerts.Finding, bool) {
 	if !r.isEvaluated() || len(r.OutOfRange) > 0 {
 		return alerts.Finding{}, false
 	}
@@ -69,7 +71,7 @@ func (r doubtfulReading) criticalChange() (alerts.Finding, bool) {
 }
 
 // severity orders readings of a future clock: no breach, warnings, critical; each by the relative distance beyond its bound.
-func (r doubtfulReading) severity() (worst float64) {
+func (r quarantinedReading) severity() (worst float64) {
 	for _, finding := range r.breachedFindings() {
 		beyond := math.Abs(finding.Value-finding.Threshold) / max(math.Abs(finding.Threshold), 1)
 		severity := 1 + beyond/(1+beyond)
@@ -81,10 +83,10 @@ func (r doubtfulReading) severity() (worst float64) {
 	return worst
 }
 
-// updateClockAlert keeps one alert open for a device's future clock, showing the worst values that have no alert of their own: worse values
+// updateFutureClockAlert keeps one alert open for a device's future clock, showing the worst values that have no alert of their own: worse values
 // supersede it.
-func (e *Pipeline) updateClockAlert(tx core.App, c doubtfulReading, now time.Time) error {
-	open, err := openClockAlerts(tx, c.Reading.DeviceID, c.patientID)
+func (e *Pipeline) updateFutureClockAlert(tx core.App, c quarantinedReading, now time.Time) error {
+	open, err := openFutureClockAlerts(tx, c.Reading.DeviceID, c.patientID)
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (e *Pipeline) updateClockAlert(tx core.App, c doubtfulReading, now time.Tim
 		if err != nil {
 			return err
 		}
-		if shown != nil && shown.doubt == futureClock && (c.isAlarming(now) || c.severity() <= shown.severity()) {
+		if shown != nil && shown.doubt == futureClock && (c.needsOwnAlert(now) || c.severity() <= shown.severity()) {
 			return nil
 		}
 	}
@@ -102,12 +104,12 @@ func (e *Pipeline) updateClockAlert(tx core.App, c doubtfulReading, now time.Tim
 			return err
 		}
 	}
-	return c.raiseClockAlert(tx, now)
+	return c.raiseFutureClockAlert(tx, now)
 }
 
-// openClockAlerts returns the open alerts about a future clock. Alerts about doubtful times have no quarantined event and are
+// openFutureClockAlerts returns the open alerts about a future clock. Alerts about doubtful times have no quarantined event and are
 // excluded.
-func openClockAlerts(tx core.App, deviceID, patientID string) ([]*collections.Alert, error) {
+func openFutureClockAlerts(tx core.App, deviceID, patientID string) ([]*collections.Alert, error) {
 	open, err := collections.OpenClockAlerts(tx, deviceID, patientID, alerts.TypeDeviceClock)
 	return slices.DeleteFunc(open, func(a *collections.Alert) bool { return a.QuarantineID() == "" }), err
 }
@@ -120,7 +122,7 @@ func isPending(tx core.App, eventID string) bool {
 
 // pendingReading returns the measurement of a pending event, with the patient snapshot to evaluate it by as of receipt; nil if the event is
 // closed or cannot be read.
-func (e *Pipeline) pendingReading(tx core.App, eventID, patientID string, snapshot triage.PatientSnapshot, now time.Time) (*doubtfulReading, error) {
+func (e *Pipeline) pendingReading(tx core.App, eventID, patientID string, snapshot triage.PatientSnapshot, now time.Time) (*quarantinedReading, error) {
 	if eventID == "" {
 		return nil, nil
 	}
@@ -132,7 +134,7 @@ func (e *Pipeline) pendingReading(tx core.App, eventID, patientID string, snapsh
 	if err != nil {
 		return nil, nil //nolint:nilerr // as above
 	}
-	c, err := e.newDoubtfulReading(tx, stored, event, patientID, now)
+	c, err := e.newQuarantinedReading(tx, stored, event, patientID, now)
 	if c.snapshot = snapshot; err != nil || c.doubt != futureClock {
 		return &c, err
 	}
@@ -143,11 +145,11 @@ func (e *Pipeline) pendingReading(tx core.App, eventID, patientID string, snapsh
 	return &c, nil
 }
 
-// raiseClockAlert raises the alert about a future clock, with all values of the reading.
-func (r doubtfulReading) raiseClockAlert(tx core.App, now time.Time) error {
+// raiseFutureClockAlert raises the alert about a future clock, with all values of the reading.
+func (r quarantinedReading) raiseFutureClockAlert(tx core.App, now time.Time) error {
 	finding, _ := r.finding()
 	return raiseClockDraft(tx, alerts.Draft{
-		PatientID: r.patientID, DeviceID: r.Reading.DeviceID, MeasuredAt: r.Reading.MeasuredAt, Origin: r.origin, WithoutValue: true,
+		PatientID: r.patientID, DeviceID: r.Reading.DeviceID, MeasuredAt: r.Reading.MeasuredAt, Origin: r.origin, OmitsValue: true,
 		ReportedValues: r.reportedValues(), QuarantineID: r.eventID,
 		Finding: alerts.Finding{Type: alerts.TypeDeviceClock, Level: alerts.Warning, Parameter: "measured_at", Message: finding.Message},
 	}, now)
@@ -162,8 +164,8 @@ func raiseClockDraft(tx core.App, draft alerts.Draft, now time.Time) error {
 	return notifications.Announce(tx, draft.Announcement(id, ""), now)
 }
 
-// raiseClockQuestion raises the day's alert about the clock of a device if a rejected measurement has a doubtful time or ends the proof of the clock.
-func (e *Pipeline) raiseClockQuestion(tx core.App, c doubtfulReading, now time.Time) error {
+// raiseDoubtfulTimeAlert raises the day's clock alert for a doubtful time or an ended clock proof.
+func (e *Pipeline) raiseDoubtfulTimeAlert(tx core.App, c quarantinedReading, now time.Time) error {
 	if !c.isTimeInDoubt() && !c.endsProof {
 		return nil
 	}
@@ -184,7 +186,7 @@ func (e *Pipeline) raiseClockQuestion(tx core.App, c doubtfulReading, now time.T
 		if c.isTimeInDoubt() {
 			asReported.MeasuredAt, consequence = c.reported, textDatedByReceipt
 		}
-		return raiseClockDraft(tx, clockAlertDraft(Observation{PatientID: c.patientID, Reading: asReported}, c.origin, c.received, consequence), now)
+		return raiseClockDraft(tx, doubtfulTimeDraft(Observation{PatientID: c.patientID, Reading: asReported}, c.origin, c.received, consequence), now)
 	case raised.Status() == string(alerts.StatusAutoResolved):
 		return alerts.Reopen(tx, raised, 0, now)
 	}
@@ -208,10 +210,10 @@ const maxClockEvents = 200
 // alertNextPending raises the alert for the worst event still pending of a device with a future clock, after a person decided about the
 // one that was shown.
 func (e *Pipeline) alertNextPending(tx core.App, decided gateway.Event, patientID string, now time.Time) error {
-	if decided.Implausible == nil || decided.Implausible.Ahead.IsZero() {
+	if decided.Implausible == nil || decided.Implausible.FutureTime.IsZero() {
 		return nil
 	}
-	open, err := openClockAlerts(tx, decided.DeviceID, patientID)
+	open, err := openFutureClockAlerts(tx, decided.DeviceID, patientID)
 	if err != nil || slices.ContainsFunc(open, func(a *collections.Alert) bool { return isPending(tx, a.QuarantineID()) }) {
 		return err
 	}
@@ -236,13 +238,13 @@ func (e *Pipeline) alertNextPending(tx core.App, decided gateway.Event, patientI
 		if err := e.raiseDeferred(tx, *worst, now); err != nil {
 			return "", err
 		}
-		return patientID, worst.raiseClockAlert(tx, now)
+		return patientID, worst.raiseFutureClockAlert(tx, now)
 	})
 }
 
 // raiseDeferred raises an alert that was suppressed on arrival (suspect or snoozed) and is due now.
-func (e *Pipeline) raiseDeferred(tx core.App, c doubtfulReading, now time.Time) error {
-	if !c.isAlarming(now) {
+func (e *Pipeline) raiseDeferred(tx core.App, c quarantinedReading, now time.Time) error {
+	if !c.needsOwnAlert(now) {
 		return nil
 	}
 	raised, err := collections.AlertsOfQuarantine(tx, c.eventID)
@@ -256,7 +258,7 @@ func (e *Pipeline) raiseDeferred(tx core.App, c doubtfulReading, now time.Time) 
 // worstPending returns the most severe of the pending events of a future clock, the newest of equals; nil if none is pending.
 func (e *Pipeline) worstPending(
 	tx core.App, pending []string, patientID string, snapshot triage.PatientSnapshot, now time.Time,
-) (worst *doubtfulReading, err error) {
+) (worst *quarantinedReading, err error) {
 	for _, id := range pending {
 		c, err := e.pendingReading(tx, id, patientID, snapshot, now)
 		if err != nil {

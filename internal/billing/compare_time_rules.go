@@ -8,8 +8,8 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// MinutesRuleResult is what a rule for minutes makes of a month.
-type MinutesRuleResult struct {
+// TimeRuleResult is what a month bills under one time rule.
+type TimeRuleResult struct {
 	Rule     string      `json:"rule"`
 	InForce  bool        `json:"in_force"` // for the practice
 	Minutes  int         `json:"minutes"`  // that count
@@ -24,16 +24,18 @@ type CodeUnits struct {
 	Units int    `json:"units"`
 }
 
-// CompareMinutesRules returns what each rule of the practice makes of a month's consented time, billed or not; patients of a payer with a rule of
-// its own count by that one in both. It changes nothing. A running month is judged by the time logged so far. Source: docs/decisions/billing.md, "The twenty-minute rule".
-func (e *Engine) CompareMinutesRules(app core.App, month Span, now time.Time) ([]MinutesRuleResult, error) {
-	t, err := e.loadTariff(app)
+// CompareTimeRules returns what a month's consented time, billed or not, supports under each
+// time rule. Patients of a payer with its own rule count by that rule in both. It stores nothing.
+// The current month counts with the time logged so far. Source: docs/decisions/billing.md, "The
+// twenty-minute rule".
+func (e *Engine) CompareTimeRules(app core.App, month Span, now time.Time) ([]TimeRuleResult, error) {
+	t, err := e.loadPriceList(app)
 	if err != nil {
 		return nil, err
 	}
-	list := []MinutesRuleResult{}
+	list := []TimeRuleResult{}
 	for _, rule := range []string{InteractiveOnly, WithCareManagement} {
-		r := MinutesRuleResult{Rule: rule, InForce: rule == e.ruleNameOf(month, "")}
+		r := TimeRuleResult{Rule: rule, InForce: rule == e.ruleNameOf(month, "")}
 		if month.Start < careManagementSince {
 			rule = InteractiveOnly // CMS did not count care management yet
 		}
@@ -45,7 +47,7 @@ func (e *Engine) CompareMinutesRules(app core.App, month Span, now time.Time) ([
 	return list, nil
 }
 
-func (e *Engine) applyMinutesRule(app core.App, t tariff, r *MinutesRuleResult, month Span, rule collections.TimeRule, isOver bool) error {
+func (e *Engine) applyMinutesRule(app core.App, t priceList, r *TimeRuleResult, month Span, rule collections.TimeRule, isOver bool) error {
 	from, to := e.instants(month)
 	sums, err := collections.SumTime(app, from, to, "", "", "", rule)
 	if err != nil {

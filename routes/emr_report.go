@@ -38,7 +38,7 @@ func (a *api) readReportChoice(body sendReportBody, checks *validate.Checks, now
 	var ok bool
 	if chosen.month, ok = billing.MonthSpan(text); !ok {
 		checks.Reject("month", "Must be a month, YYYY-MM.")
-	} else if from, _ := a.Billing.Bounds(chosen.month); from.After(now) {
+	} else if from, _ := a.Billing.TimeRange(chosen.month); from.After(now) {
 		checks.Reject("month", "Must not be in the future.")
 	}
 	if id != nil {
@@ -49,8 +49,8 @@ func (a *api) readReportChoice(body sendReportBody, checks *validate.Checks, now
 	return chosen
 }
 
-// sendReport sends a report to the EMR as a document: 200 if the EMR has it as it is now, else 202. Source: docs/decisions/transmissions.md,
-// "Documents".
+// sendReport sends a report to the EMR as a document. It answers 200 if the EMR already has the
+// current version, else 202. Source: docs/decisions/transmissions.md, "Documents".
 func (a *api) sendReport(c *web.Call, patient *collections.Patient) error {
 	chosen, err := web.ReadOptional(c, func(body sendReportBody, checks *validate.Checks) reportChoice {
 		return a.readReportChoice(body, checks, c.Now)
@@ -65,7 +65,7 @@ func (a *api) sendReport(c *web.Call, patient *collections.Patient) error {
 	if !a.EMR.Client.Configured() {
 		return fault.State("emr_not_configured", "EMR is not configured.")
 	}
-	id, isDelivered, err := a.Transmissions.SendDocument(c.App, document, c.Actor(), c.Now)
+	id, isDelivered, err := a.DeliveryWorker.SendDocument(c.App, document, c.Actor(), c.Now)
 	if err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (a *api) sendReport(c *web.Call, patient *collections.Patient) error {
 
 func (a *api) chosenReport(c *web.Call, patient *collections.Patient, chosen reportChoice) (emr.Document, error) {
 	if chosen.escalationID == 0 {
-		from, _ := a.Billing.Bounds(chosen.month)
+		from, _ := a.Billing.TimeRange(chosen.month)
 		return emr.MonthDocument(patient.Id, from.In(a.Zone)), nil
 	}
 	e, err := escalations.Find(c.App, chosen.escalationID)
@@ -100,14 +100,14 @@ func (a *api) chosenReport(c *web.Call, patient *collections.Patient, chosen rep
 // retryTransmission queues a failed delivery again.
 func (a *api) retryTransmission(c *web.Call) error {
 	id := c.Request.PathValue("id")
-	found, _, err := emr.Find(c.App, id)
+	found, _, err := emr.FindDelivery(c.App, id)
 	if err != nil {
 		return err
 	}
 	if err := a.authorizePresentPatient(c, found.PatientID()); err != nil {
 		return err
 	}
-	if err := a.Transmissions.Retry(c.App, id, c.Actor(), c.Now); err != nil {
+	if err := a.DeliveryWorker.Retry(c.App, id, c.Actor(), c.Now); err != nil {
 		return err
 	}
 	return a.readTransmission(c)
