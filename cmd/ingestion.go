@@ -37,7 +37,7 @@ func (p *Program) ingestionCommand() *cobra.Command {
 			if zoneName != "" {
 				var err error
 				if zone, err = time.LoadLocation(zoneName); err == nil && zone == time.Local {
-					err = errors.New("Local is the host's zone, not necessarily the file's")
+					err = errors.New("the zone Local is the host's, not necessarily the file's")
 				}
 				if err != nil {
 					return usageError{fmt.Errorf("--zone must be a name such as America/Chicago: %w", err)}

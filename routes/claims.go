@@ -124,8 +124,9 @@ func (a *api) pastDay(c *web.Call, checks *validate.Checks, name string, f valid
 }
 
 func (a *api) readDeny(c *web.Call, b transitionBody, checks *validate.Checks) billing.Transition {
-	code, ok := checks.Text("code", b.Code, validate.Required(20).Identifier()), true
+	code := checks.Text("code", b.Code, validate.Required(20).Identifier())
 	if code != "" {
+		var ok bool
 		if code, ok = billing.ReadDenialCode(code); !ok {
 			checks.Reject("code", "Must be a claim adjustment reason code (CARC), with or without its group, such as CO-16.")
 		}

@@ -81,7 +81,7 @@ func TestStoryEarlyWarningOfAWeakSignal(t *testing.T) {
 			rules := clinicRules
 			rules.EarlyWarning, rules.WarningPush = true, alerts.PushEach
 			w := newNightShiftWithRules(t, rules)
-			w.clinic.t = t
+			w.t = t
 			cuff(test.before)(w)
 			w.now = w.now.Add(time.Minute)
 			oximeter(test.first)(w)

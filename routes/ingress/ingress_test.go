@@ -317,7 +317,7 @@ func TestNoContentInTheFilesOfTheStream(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer f.Close()
+		defer f.Close() //nolint:errcheck // only read
 		content, err := io.ReadAll(f)
 		files++
 		for _, marker := range []string{"gp-marker-77", "bp-elm", "bp-moved", "bp-unknown", "systolic", "blood_pressure", `:195`} {

@@ -68,7 +68,7 @@ func patientRow(i int, at time.Time) ([]string, error) {
 		}
 		row = append(row, sealed)
 	}
-	return append(row, collections.Instant(at)), nil
+	return append(row, collections.FormatInstant(at)), nil
 }
 
 // seedReadings stores readings at fixed intervals, the last an hour ago, patients in rotation, with the totals per UTC day
@@ -100,7 +100,7 @@ func (s *seeder) seedPending(count int) error {
 		var queue emr.Batch
 		for i := range count {
 			at, row := s.now.Add(time.Duration(i)*time.Millisecond-time.Hour), []string{collections.NewUUID(), s.patients[i%len(s.patients)]}
-			rows = append(rows, append(row, collections.Instant(at)))
+			rows = append(rows, append(row, collections.FormatInstant(at)))
 			if _, err := queue.Add(tx, emr.Draft{ObservationID: row[0], PatientID: row[1], ObservationType: "weight"}, at); err != nil {
 				return err
 			}
@@ -119,7 +119,7 @@ func (s *seeder) seedPending(count int) error {
 func (s *seeder) seedBillable(int) error {
 	day := func(before int) string { return s.now.AddDate(0, 0, -before).Format(time.DateOnly) }
 	return s.exec(dbx.Params{
-		"consented": collections.Instant(s.now.AddDate(-1, 0, 0)), "assigned": collections.Instant(s.now.AddDate(0, 0, -33)),
+		"consented": collections.FormatInstant(s.now.AddDate(-1, 0, 0)), "assigned": collections.FormatInstant(s.now.AddDate(0, 0, -33)),
 		"from": day(32), "until": day(13),
 	},
 		`INSERT INTO consents (patient, type, method, granted_at) SELECT id, 'rpm', 'written', {:consented} FROM patients`,
@@ -139,7 +139,7 @@ func (s *seeder) seedEntries(count int) error {
 }
 
 func (s *seeder) insertEntries(count int) error {
-	params := dbx.Params{"now": collections.Instant(s.now), "today": s.now.Format(time.DateOnly), "patients": len(s.patients), "count": count}
+	params := dbx.Params{"now": collections.FormatInstant(s.now), "today": s.now.Format(time.DateOnly), "patients": len(s.patients), "count": count}
 	return s.inChunks(count, "entries", `WITH RECURSIVE n(i) AS (SELECT {:from} UNION ALL SELECT i + 1 FROM n WHERE i < {:until}),
 			dated AS MATERIALIZED (SELECT i, date({:today}, (i * 700 / {:count} - 700) || ' days') AS day FROM n)
 		INSERT INTO billing_entries (id, claim_id, patient, cpt_code, service_date, duration_minutes, units, amount_cents, charge_cents, lifecycle_status, source,
