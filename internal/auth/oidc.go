@@ -52,7 +52,7 @@ type Identity struct {
 	FirstName, LastName string
 	Role                authz.Role // "" if no group maps to a role
 	SecondFactor        bool       // the provider required one
-	IDToken             string     // the token itself, for a center; set by Finish
+	IDToken             phi.Text   // the token itself, for a center; set by Finish
 
 	// State and Ends identify the sign-in, so that each can be completed once.
 	State string
@@ -287,7 +287,7 @@ func (p *OIDCProvider) Finish(ctx context.Context, callback Callback, now time.T
 		return Identity{}, identityRefused(errors.New("the authentication is older than requested"))
 	}
 	identity, err := p.identify(ctx, found, token, verified)
-	identity.State, identity.Ends, identity.IDToken = s.text, s.ends, raw
+	identity.State, identity.Ends, identity.IDToken = s.text, s.ends, phi.Text(raw)
 	return identity, err
 }
 

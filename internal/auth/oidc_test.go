@@ -91,10 +91,10 @@ func TestIdentity(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Subject != "ann" || got.Issuer != provider.URL || !got.Ends.Equal(now.Add(10*time.Minute)) {
+			if got.Subject != "ann" || got.Issuer != provider.URL || !got.Ends.Equal(now.Add(10*time.Minute)) || got.IDToken == "" {
 				t.Errorf("%+v", got)
 			}
-			got.Issuer, got.Subject, got.State, got.Ends = "", "", "", time.Time{}
+			got.Issuer, got.Subject, got.State, got.Ends, got.IDToken = "", "", "", time.Time{}, ""
 			if got != test.want {
 				t.Errorf("%+v, want %+v", got, test.want)
 			}

@@ -108,7 +108,7 @@ func (h *handler) finish(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.SetCookie(w, cookie(signOnCookie, "", -1))
-	http.SetCookie(w, cookie(sessionCookie, h.SignIn(r.Context(), identity.IDToken, now), int(sessionLife.Seconds())))
+	http.SetCookie(w, cookie(sessionCookie, h.SignIn(r.Context(), identity.IDToken.Reveal(), now), int(sessionLife.Seconds())))
 	http.Redirect(w, r, "/", http.StatusFound)
 }
 
