@@ -11,7 +11,7 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/vigilhealth/vigil/internal/events/natsserver"
+	"github.com/vigilhealth/vigil/internal/vigiltest/natsserver"
 )
 
 // leased makes a practice that needs a lease, and the NATS server that keeps it.

@@ -58,11 +58,7 @@ type Consumer struct {
 	flights *flights
 	slots   chan struct{}
 	work    sync.WaitGroup
-	counts  Counts
 }
-
-// Counts are the events since the start.
-type Counts struct{ Stored, Failed, Dead uint64 }
 
 // event is a delivered message.
 type event struct {
@@ -77,13 +73,6 @@ func New(o Options) *Consumer {
 		o.Backoff = func(try int) time.Duration { return min(time.Second<<(min(try, 6)-1), maxBackoff) }
 	}
 	return &Consumer{Options: o, devices: map[string][]*event{}, flights: newFlights(), slots: make(chan struct{}, maxDevices)}
-}
-
-// Counts returns the counts.
-func (c *Consumer) Counts() Counts {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	return c.counts
 }
 
 // Run stores events until ctx ends. After a failure it starts again from the stored position.

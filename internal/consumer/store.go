@@ -35,7 +35,6 @@ func (c *Consumer) storeOrBury(ctx context.Context, app core.App, e *event) erro
 			failures++
 		}
 		c.Log.Warn("consumer could not store an event; its device waits", slog.Uint64("sequence", e.sequence), slog.Int("failures", failures), slog.Any("error", err))
-		c.count(func(n *Counts) { n.Failed++ })
 		if failures >= MaxTries {
 			return c.bury(ctx, e, err)
 		}
@@ -59,7 +58,6 @@ func (c *Consumer) store(ctx context.Context, app core.App, e *event, opened env
 	if err != nil {
 		return err
 	}
-	c.count(func(n *Counts) { n.Stored++ })
 	c.Received(results)
 	return nil
 }
@@ -85,13 +83,6 @@ func (c *Consumer) bury(ctx context.Context, e *event, cause error) error {
 		c.Log.Error("consumer could not publish a dead event; its device waits", slog.Uint64("sequence", e.sequence), slog.Any("error", err))
 		c.wait(ctx, c.Backoff(min(try, MaxTries)))
 	}
-	c.count(func(n *Counts) { n.Dead++ })
 	c.Log.Error("an event could not be stored: see vigil events dead list", slog.Uint64("sequence", e.sequence), slog.String("reason", reason), slog.Any("error", cause))
 	return nil
-}
-
-func (c *Consumer) count(change func(*Counts)) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	change(&c.counts)
 }

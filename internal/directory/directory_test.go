@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/vigilhealth/vigil/internal/directory"
-	"github.com/vigilhealth/vigil/internal/events/natsserver"
+	"github.com/vigilhealth/vigil/internal/vigiltest/natsserver"
 )
 
 var key = []byte("directory key of the company")

@@ -13,8 +13,8 @@ import (
 	"github.com/vigilhealth/vigil/internal/dispatcher"
 	"github.com/vigilhealth/vigil/internal/envelope"
 	"github.com/vigilhealth/vigil/internal/events"
-	"github.com/vigilhealth/vigil/internal/events/natsserver"
 	"github.com/vigilhealth/vigil/internal/gateway"
+	"github.com/vigilhealth/vigil/internal/vigiltest/natsserver"
 )
 
 var (

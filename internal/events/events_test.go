@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/vigilhealth/vigil/internal/events"
-	"github.com/vigilhealth/vigil/internal/events/natsserver"
+	"github.com/vigilhealth/vigil/internal/vigiltest/natsserver"
 )
 
 func startServers(t *testing.T, o natsserver.Options) *natsserver.Servers {

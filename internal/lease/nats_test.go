@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/vigilhealth/vigil/internal/events"
-	"github.com/vigilhealth/vigil/internal/events/natsserver"
 	"github.com/vigilhealth/vigil/internal/lease"
+	"github.com/vigilhealth/vigil/internal/vigiltest/natsserver"
 )
 
 // cluster starts three servers and connects to them.

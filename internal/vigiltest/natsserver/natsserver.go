@@ -1,5 +1,5 @@
-// Package natsserver runs NATS servers with JetStream in this process, for the demo and for tests. In production they are processes of their
-// own, one in each zone; see docs/scaling.md.
+// Package natsserver runs NATS servers with JetStream in this process, for tests. In production they are processes of their own, one in each
+// zone; see docs/scaling.md.
 package natsserver
 
 import (
