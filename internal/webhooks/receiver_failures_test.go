@@ -364,7 +364,7 @@ func TestDisabledBeyondRetention(t *testing.T) {
 	if diff := cmp.Diff([]string{"p1-3"}, ids(r.accepted, "")); diff != "" {
 		t.Error(diff)
 	}
-	if notices := p.notices(); len(notices) != 1 || !strings.Contains(notices[0], "not kept") {
+	if notices := p.notices(); len(notices) != 1 || !strings.Contains(notices[0], "have been removed") {
 		t.Errorf("notices %q", notices)
 	}
 }
