@@ -15,6 +15,7 @@ import (
 
 	"github.com/vigilhealth/vigil/internal/auth"
 	"github.com/vigilhealth/vigil/internal/center"
+	"github.com/vigilhealth/vigil/internal/phi"
 	"github.com/vigilhealth/vigil/internal/vigiltest"
 )
 
@@ -29,7 +30,7 @@ func (s signedInBy) Finish(_ context.Context, back auth.Callback, _ time.Time) (
 	if back.Cookie != "c" || back.Code != "right" {
 		return auth.Identity{}, fmt.Errorf("another browser")
 	}
-	return auth.Identity{IDToken: s.idToken}, nil
+	return auth.Identity{IDToken: phi.Text(s.idToken)}, nil
 }
 
 // three are three practices with one identity provider, each with a patient at risk, and a center of them.
