@@ -120,7 +120,7 @@ func (s *Servers) Stop() {
 // freePorts returns ports without a listener.
 func freePorts(count int) (ports []int, err error) {
 	for range count {
-		listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("find a port: %w", err)
 		}
