@@ -175,7 +175,7 @@ func TestFees(t *testing.T) {
 func TestSimulateWithoutReceiver(t *testing.T) {
 	t.Parallel()
 	status, out, errOut := vigil(t, []string{"VIGIL_GATEWAY_WEBHOOK_SECRET=whsec_0123456789abcdef"}, "", "simulate", "--url", "http://127.0.0.1:1", "--for", "1s", "--rate", "5")
-	if status != 1 || !strings.Contains(out, " 0 of ") || !strings.Contains(errOut, "took nothing") {
+	if status != 1 || !strings.Contains(out, " 0 of ") || !strings.Contains(errOut, "accepted nothing") {
 		t.Errorf("ended with %d\nout: %q\nerr: %q", status, out, errOut)
 	}
 }

@@ -20,5 +20,5 @@ cat "$out/e2e"
 cat "$out/rest" "$out/e2e" | awk '
 	BEGIN { budget["e2e"] = 420; budget["routes"] = 180 }
 	$1 == "ok" && $3 ~ /s$/ { name = $2; sub(/.*github.com\/vigilhealth\/vigil\//, "", name); seconds = $3 + 0; most = name in budget ? budget[name] : 60
-		if (seconds >= 10) printf "%7.1f of %3d s  %s%s\n", seconds, most, name, seconds > most ? "  over its budget" : "" }' | sort -rn
+		if (seconds >= 10) printf "%7.1f of %3d s  %s%s\n", seconds, most, name, (seconds > most ? "  over its budget" : "") }' | sort -rn
 exit $status
