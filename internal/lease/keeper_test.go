@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +18,25 @@ var errAway = errors.New("no servers available")
 type memory struct {
 	lease.Entry
 	away, loseAnswers bool
+	lock              sync.Mutex
+}
+
+// change changes the store between the keeper's calls.
+func (m *memory) change(change func()) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	change()
+}
+
+// entry returns what is stored.
+func (m *memory) entry() (e lease.Entry) {
+	m.change(func() { e = m.Entry })
+	return e
 }
 
 func (m *memory) Read(context.Context) (lease.Entry, error) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
 	if m.away {
 		return lease.Entry{}, errAway
 	}
@@ -27,6 +44,8 @@ func (m *memory) Read(context.Context) (lease.Entry, error) {
 }
 
 func (m *memory) Write(_ context.Context, r lease.Record, revision uint64) (uint64, error) {
+	m.lock.Lock()
+	defer m.lock.Unlock()
 	switch {
 	case m.away:
 		return 0, errAway
@@ -78,26 +97,26 @@ func TestKeeperOutage(t *testing.T) {
 		if held := <-k.Taken(); k.Epoch() != 91 || held.Epoch != 91 || held.Wrote != 5 {
 			t.Errorf("epoch %d, held %+v", k.Epoch(), held)
 		}
-		if store.Wrote != 5 {
-			t.Errorf("the record says that epoch %d wrote, before it did", store.Wrote)
+		if wrote := store.entry().Wrote; wrote != 5 {
+			t.Errorf("the record says that epoch %d wrote, before it did", wrote)
 		}
-		if err := k.Begin(t.Context()); err != nil || store.Wrote != 91 {
-			t.Errorf("the record says that epoch %d wrote: %v", store.Wrote, err)
+		if err := k.Begin(t.Context()); err != nil || store.entry().Wrote != 91 {
+			t.Errorf("the record says that epoch %d wrote: %v", store.entry().Wrote, err)
 		}
 		k.expect(t, time.Hour, true)
-		store.away = true
+		store.change(func() { store.away = true })
 		k.expect(t, 6900*time.Millisecond, true) // 10 s after the last renewal, which was at most 3 s ago
 		k.expect(t, 3200*time.Millisecond, false)
 		k.expect(t, time.Hour, false)
 		if k.LastHeld() < time.Hour {
 			t.Errorf("last held %v ago", k.LastHeld())
 		}
-		store.away = false
+		store.change(func() { store.away = false })
 		k.expect(t, 2*time.Second, true)
 		if k.Epoch() != 91 {
 			t.Errorf("nobody else held the lease, but the epoch is %d", k.Epoch())
 		}
-		store.loseAnswers = true
+		store.change(func() { store.loseAnswers = true })
 		k.expect(t, time.Hour, true)
 	})
 }
@@ -112,9 +131,9 @@ func TestKeeperLost(t *testing.T) {
 				store := &memory{}
 				k := run(t, store, lease.Tenure{})
 				k.expect(t, time.Minute, true)
-				store.away = true
+				store.change(func() { store.away = true })
 				k.expect(t, 20*time.Second, false)
-				store.away, store.Entry = false, lease.Entry{Record: put, Revision: 1000}
+				store.change(func() { store.away, store.Entry = false, lease.Entry{Record: put, Revision: 1000} })
 				k.expect(t, time.Minute, false)
 				if err := <-k.ended; !errors.Is(err, lease.ErrLost) {
 					t.Errorf("ended with %v", err)
@@ -130,12 +149,12 @@ func TestKeeperRepairsDeletion(t *testing.T) {
 		store := &memory{}
 		k := run(t, store, lease.Tenure{})
 		k.expect(t, time.Minute, true)
-		store.Entry = lease.Entry{Revision: store.Revision + 1}
+		store.change(func() { store.Entry = lease.Entry{Revision: store.Revision + 1} })
 		for range 100 {
 			k.expect(t, time.Second, true)
 		}
-		if store.Node != "a" || k.Epoch() != 1 {
-			t.Errorf("record %+v, epoch %d", store.Record, k.Epoch())
+		if store.entry().Node != "a" || k.Epoch() != 1 {
+			t.Errorf("record %+v, epoch %d", store.entry().Record, k.Epoch())
 		}
 	})
 }
@@ -154,7 +173,7 @@ func TestKeeperRestart(t *testing.T) {
 				t.Errorf("tenure of %s: %v, %v", node, got, err)
 			}
 		}
-		again := run(t, &memory{Entry: store.Entry}, tenure)
+		again := run(t, &memory{Entry: store.entry()}, tenure)
 		again.expect(t, time.Second, true)
 		if again.Epoch() != first.Epoch() {
 			t.Errorf("epoch %d after a restart in time, want %d", again.Epoch(), first.Epoch())
