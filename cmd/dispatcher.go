@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/directory"
-	"github.com/vigilhealth/vigil/internal/dispatcher"
+	"github.com/vigilhealth/vigil/internal/events/directory"
+	"github.com/vigilhealth/vigil/internal/events/dispatcher"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/routes/metrics"
 )

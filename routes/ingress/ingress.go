@@ -17,9 +17,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vigilhealth/vigil/internal/directory"
-	"github.com/vigilhealth/vigil/internal/envelope"
 	"github.com/vigilhealth/vigil/internal/events"
+	"github.com/vigilhealth/vigil/internal/events/directory"
+	"github.com/vigilhealth/vigil/internal/events/envelope"
 	"github.com/vigilhealth/vigil/internal/fault"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/routes/web"

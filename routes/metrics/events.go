@@ -5,8 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/vigilhealth/vigil/internal/dispatcher"
 	"github.com/vigilhealth/vigil/internal/events"
+	"github.com/vigilhealth/vigil/internal/events/dispatcher"
 )
 
 // EventCollector exports the state of the events of several practices, as the dispatcher last saw it.

@@ -53,11 +53,11 @@ type Options struct {
 // Consumer reads the events of one practice.
 type Consumer struct {
 	Options
-	lock    sync.Mutex
-	devices map[string][]*event // waiting events by device; a device in the map has a goroutine
-	flights *flights
-	slots   chan struct{}
-	work    sync.WaitGroup
+	lock     sync.Mutex
+	devices  map[string][]*event // waiting events by device; a device in the map has a goroutine
+	inFlight *inFlight
+	slots    chan struct{}
+	work     sync.WaitGroup
 }
 
 // event is a delivered message.
@@ -72,7 +72,7 @@ func New(o Options) *Consumer {
 	if o.Backoff == nil {
 		o.Backoff = func(try int) time.Duration { return min(time.Second<<(min(try, 6)-1), maxBackoff) }
 	}
-	return &Consumer{Options: o, devices: map[string][]*event{}, flights: newFlights(), slots: make(chan struct{}, maxDevices)}
+	return &Consumer{Options: o, devices: map[string][]*event{}, inFlight: newInFlight(), slots: make(chan struct{}, maxDevices)}
 }
 
 // Run stores events until ctx ends. After a failure it starts again from the stored position.
@@ -96,7 +96,7 @@ func (c *Consumer) wait(ctx context.Context, d time.Duration) {
 
 // read delivers events to their devices until the connection or the lease is lost.
 func (c *Consumer) read(ctx context.Context, app core.App) error {
-	c.flights.reset()
+	c.inFlight.reset()
 	position, err := collections.FindEventPosition(app, c.Stream.Name())
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (c *Consumer) deliver(ctx context.Context, app core.App, message jetstream.
 		return
 	}
 	e := &event{message, meta.Sequence.Stream, meta.Timestamp}
-	if !c.flights.start(e) {
+	if !c.inFlight.start(e) {
 		return // delivered twice, and still in work
 	}
 	device := message.Headers().Get(events.DeviceHeader)
@@ -168,13 +168,13 @@ func (c *Consumer) storeDevice(ctx context.Context, app core.App, device string,
 			stop(err)
 			c.lock.Lock()
 			for _, left := range append([]*event{e}, c.devices[device]...) {
-				c.flights.end(left)
+				c.inFlight.end(left)
 			}
 			delete(c.devices, device)
 			c.lock.Unlock()
 			return
 		}
-		c.flights.end(e)
+		c.inFlight.end(e)
 	}
 }
 
@@ -201,7 +201,7 @@ func (c *Consumer) extend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticks.C:
-			for _, e := range c.flights.all() {
+			for _, e := range c.inFlight.all() {
 				_ = e.message.InProgress() // without it the event is delivered again, and recognized
 			}
 		}

@@ -9,10 +9,10 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/vigilhealth/vigil/internal/directory"
-	"github.com/vigilhealth/vigil/internal/dispatcher"
-	"github.com/vigilhealth/vigil/internal/envelope"
 	"github.com/vigilhealth/vigil/internal/events"
+	"github.com/vigilhealth/vigil/internal/events/directory"
+	"github.com/vigilhealth/vigil/internal/events/dispatcher"
+	"github.com/vigilhealth/vigil/internal/events/envelope"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/vigiltest/natsserver"
 )

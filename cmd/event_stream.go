@@ -8,10 +8,10 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/config"
-	"github.com/vigilhealth/vigil/internal/consumer"
 	"github.com/vigilhealth/vigil/internal/dashboard"
-	"github.com/vigilhealth/vigil/internal/directory"
 	"github.com/vigilhealth/vigil/internal/events"
+	"github.com/vigilhealth/vigil/internal/events/consumer"
+	"github.com/vigilhealth/vigil/internal/events/directory"
 	"github.com/vigilhealth/vigil/internal/ingest"
 )
 

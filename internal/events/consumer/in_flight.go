@@ -10,19 +10,19 @@ import (
 	"github.com/vigilhealth/vigil/collections"
 )
 
-// flights are the delivered events that are not stored yet. Devices overtake each other, so the practice's position is the one before the
+// inFlight are the delivered events that are not stored yet. Devices overtake each other, so the practice's position is the one before the
 // earliest of them.
-type flights struct {
+type inFlight struct {
 	lock    sync.Mutex
 	inWork  map[uint64]*event
 	highest uint64 // delivered
 	at      time.Time
 }
 
-func newFlights() *flights { return &flights{inWork: map[uint64]*event{}} }
+func newInFlight() *inFlight { return &inFlight{inWork: map[uint64]*event{}} }
 
 // reset removes all events, because they are delivered again.
-func (f *flights) reset() {
+func (f *inFlight) reset() {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	clear(f.inWork)
@@ -30,7 +30,7 @@ func (f *flights) reset() {
 }
 
 // start adds an event; false if it is in work already.
-func (f *flights) start(e *event) bool {
+func (f *inFlight) start(e *event) bool {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	if _, isInWork := f.inWork[e.sequence]; isInWork {
@@ -44,13 +44,13 @@ func (f *flights) start(e *event) bool {
 }
 
 // end removes an event.
-func (f *flights) end(e *event) {
+func (f *inFlight) end(e *event) {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	delete(f.inWork, e.sequence)
 }
 
-func (f *flights) all() []*event {
+func (f *inFlight) all() []*event {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	list := make([]*event, 0, len(f.inWork))
@@ -62,7 +62,7 @@ func (f *flights) all() []*event {
 }
 
 // positionAfter returns the position when an event is stored: all before the earliest of the others in work are.
-func (f *flights) positionAfter(stored *event) collections.EventPosition {
+func (f *inFlight) positionAfter(stored *event) collections.EventPosition {
 	f.lock.Lock()
 	defer f.lock.Unlock()
 	position := collections.EventPosition{Sequence: f.highest, PublishedAt: f.at}
@@ -75,6 +75,6 @@ func (f *flights) positionAfter(stored *event) collections.EventPosition {
 }
 
 // advance stores the present position, outside any event.
-func (f *flights) advance(app core.App, stream string) error {
+func (f *inFlight) advance(app core.App, stream string) error {
 	return collections.AdvanceEventPosition(app, stream, f.positionAfter(nil)) // a write, which also proves that the database accepts one
 }

@@ -11,7 +11,7 @@ import (
 	"filippo.io/age"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vigilhealth/vigil/internal/envelope"
+	"github.com/vigilhealth/vigil/internal/events/envelope"
 )
 
 const marker = "systolic-marker-195"

@@ -13,9 +13,9 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/vigilhealth/vigil/internal/directory"
-	"github.com/vigilhealth/vigil/internal/envelope"
 	"github.com/vigilhealth/vigil/internal/events"
+	"github.com/vigilhealth/vigil/internal/events/directory"
+	"github.com/vigilhealth/vigil/internal/events/envelope"
 	"github.com/vigilhealth/vigil/internal/gateway"
 )
 

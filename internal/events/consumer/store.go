@@ -11,8 +11,8 @@ import (
 
 	"github.com/vigilhealth/vigil/collections"
 	"github.com/vigilhealth/vigil/internal/audit"
-	"github.com/vigilhealth/vigil/internal/envelope"
 	"github.com/vigilhealth/vigil/internal/events"
+	"github.com/vigilhealth/vigil/internal/events/envelope"
 	"github.com/vigilhealth/vigil/internal/gateway"
 	"github.com/vigilhealth/vigil/internal/ingest"
 )
@@ -31,7 +31,7 @@ func (c *Consumer) storeOrBury(ctx context.Context, app core.App, e *event) erro
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if c.flights.advance(app, c.Stream.Name()) == nil {
+		if c.inFlight.advance(app, c.Stream.Name()) == nil {
 			failures++
 		}
 		c.Log.Warn("consumer could not store an event; its device waits", slog.Uint64("sequence", e.sequence), slog.Int("failures", failures), slog.Any("error", err))
@@ -52,7 +52,7 @@ func (c *Consumer) store(ctx context.Context, app core.App, e *event, opened env
 	results, err := c.Receive(ctx, app, ingest.VendorRequest{
 		Vendor: gateway.Vendor(opened.Vendor), Body: opened.Body, By: audit.Gateway(audit.Origin{Address: opened.FromAddress}), At: opened.ReceivedAt,
 		Record: func(tx core.App) error {
-			return collections.AdvanceEventPosition(tx, c.Stream.Name(), c.flights.positionAfter(e))
+			return collections.AdvanceEventPosition(tx, c.Stream.Name(), c.inFlight.positionAfter(e))
 		},
 	})
 	if err != nil {

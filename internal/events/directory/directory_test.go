@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/vigilhealth/vigil/internal/directory"
+	"github.com/vigilhealth/vigil/internal/events/directory"
 	"github.com/vigilhealth/vigil/internal/vigiltest/natsserver"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/vigilhealth/vigil/internal/directory"
+	"github.com/vigilhealth/vigil/internal/events/directory"
 )
 
 // day returns a time of November 2026.

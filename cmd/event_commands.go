@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/vigilhealth/vigil/internal/dispatcher"
 	"github.com/vigilhealth/vigil/internal/events"
+	"github.com/vigilhealth/vigil/internal/events/dispatcher"
 	"github.com/vigilhealth/vigil/internal/validate"
 )
 
